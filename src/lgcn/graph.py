@@ -1,0 +1,450 @@
+"""The one data structure: a CSR adjacency, features, labels and splits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+
+from lgcn.ops.csr import check_layout, check_range
+from lgcn.ops.reference import row_of_entry
+from lgcn.ops.subgraph import induced_subgraph
+
+SPLITS = ("train", "val", "test")
+
+with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
+
+
+class CSR(NamedTuple):
+    """A sparse matrix by rows: row i has ``col`` and ``weight`` from rowptr[i] to rowptr[i + 1].
+
+    ``weight`` is ``None`` where all entries are one.
+    """
+
+    rowptr: Tensor
+    col: Tensor
+    weight: Tensor | None = None
+
+    def values(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The entries' weights, ones where there are none."""
+        if self.weight is None:
+            return torch.ones(self.col.numel(), dtype=dtype, device=self.col.device)
+        return self.weight.to(dtype)
+
+    def drop_edges(self, p: float) -> CSR:
+        """Removes every entry with probability p and scales up the rest, as dropout does."""
+        if p == 0:
+            return self
+        kept = torch.rand(self.col.numel(), device=self.col.device) >= p
+        before = torch.cat([kept.new_zeros(1, dtype=torch.long), kept.cumsum(0)])
+        rowptr = before[self.rowptr.long()].to(self.rowptr.dtype)
+        weight = None if self.weight is None else self.weight[kept] / (1 - p)
+        return CSR(rowptr, self.col[kept], weight)
+
+
+def to_csr(
+    adjacency: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
+) -> CSR:
+    """Converts what PyG users have to CSR; rows are targets, columns are sources.
+
+    Args:
+        adjacency: Either ``edge_index`` of shape [2, E] (sources, targets), or a sparse tensor of
+            shape [num_rows, num_cols], which PyG calls ``adj_t``. A sparse CSR tensor is used as it
+            is; anything else is sorted, which costs O(E log E).
+        num_rows: Number of target nodes.
+        num_cols: Number of source nodes.
+        edge_weight: One weight an edge of ``edge_index``. (default: none)
+    """
+    if adjacency.layout != torch.strided:
+        if edge_weight is not None:
+            raise ValueError("edge_weight must be None with a sparse adjacency, which has values")
+        if tuple(adjacency.shape) != (num_rows, num_cols):
+            raise ValueError(
+                f"a sparse adjacency must have shape [targets, sources] = [{num_rows}, {num_cols}],"
+                f" got {list(adjacency.shape)}"
+            )
+        if adjacency.layout != torch.sparse_csr:
+            adjacency = adjacency.to_sparse_csr()
+        return CSR(adjacency.crow_indices(), adjacency.col_indices(), adjacency.values())
+
+    if adjacency.dim() != 2 or adjacency.size(0) != 2 or adjacency.is_floating_point():
+        raise ValueError(
+            f"edge_index must hold integers in shape [2, edges], got {adjacency.dtype} "
+            f"in shape {list(adjacency.shape)}"
+        )
+    source, target = adjacency.as_subclass(Tensor).long()
+    for name, nodes, count in (("sources", source, num_cols), ("targets", target, num_rows)):
+        if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < count:
+            raise ValueError(
+                f"edge_index must name {name} from 0 to {count - 1}, "
+                f"got {int(nodes.min())} to {int(nodes.max())}"
+            )
+    if edge_weight is not None and edge_weight.shape != source.shape:
+        raise ValueError(
+            f"edge_weight must have one entry an edge ({source.numel()}), "
+            f"got shape {list(edge_weight.shape)}"
+        )
+    target, order = target.sort(stable=True)
+    rowptr = torch.searchsorted(target, torch.arange(num_rows + 1, device=target.device))
+    return CSR(rowptr, source[order], None if edge_weight is None else edge_weight[order])
+
+
+def add_self_loops(matrix: CSR) -> CSR:
+    """Puts an entry of weight one first in every row that has no entry on the diagonal."""
+    rowptr, col, weight = matrix
+    row = row_of_entry(rowptr)
+    missing = torch.ones(rowptr.numel() - 1, dtype=torch.bool, device=col.device)
+    missing[row[row == col]] = False
+    added = torch.cat([missing.new_zeros(1, dtype=torch.long), missing.cumsum(0)])
+    new_rowptr = (rowptr + added).to(rowptr.dtype)
+    loop_at = new_rowptr[:-1][missing].long()
+    moved_to = torch.arange(col.numel(), device=col.device) + added[row + 1]
+    new_col = col.new_empty(col.numel() + loop_at.numel())
+    new_col[loop_at] = torch.nonzero(missing).squeeze(1).to(col.dtype)
+    new_col[moved_to] = col
+    if weight is None:
+        return CSR(new_rowptr, new_col)
+    new_weight = weight.new_ones(new_col.numel())
+    new_weight[moved_to] = weight
+    return CSR(new_rowptr, new_col, new_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    r"""A graph, or several: adjacency, features, labels and splits.
+
+    The names are PyG's where PyG has one. A graph does not change once it is made; what is derived
+    from it (:meth:`adjacency`) is computed once and kept.
+
+    Args:
+        rowptr, col: CSR adjacency. Row i lists the nodes that node i aggregates from, in the order
+            that breaks ties (:func:`lgcn.k_largest`).
+        x: Features, dense or sparse (``torch.sparse_csr``). (default: none)
+        y: Class of every node, -1 where it is unknown; or a [N, L] matrix of zeros and ones where a
+            node can have several of L labels. (default: none)
+        train_mask, val_mask, test_mask: Boolean masks of nodes. (default: none)
+        edge_weight: One weight an entry of ``col``. (default: all one)
+        degree: Sum of the weights of each row that the normalisation uses. A sub-graph keeps those
+            of the graph it was cut from. (default: computed from the rows)
+        ptr: Node offsets of the separate graphs, as in a PyG batch. (default: one graph)
+        n_id: For a sub-graph, its nodes' numbers in the graph it was cut from. (default: none)
+        node_ids: The user's names for the nodes. (default: their numbers)
+        label_names: The user's names for classes or labels. (default: their numbers)
+        name: Shown in messages and results.
+    """
+
+    rowptr: Tensor
+    col: Tensor
+    x: Tensor | None = None
+    y: Tensor | None = None
+    train_mask: Tensor | None = None
+    val_mask: Tensor | None = None
+    test_mask: Tensor | None = None
+    edge_weight: Tensor | None = None
+    degree: Tensor | None = None
+    ptr: Tensor | None = None
+    n_id: Tensor | None = None
+    node_ids: np.ndarray[Any, Any] | None = None
+    label_names: tuple[str, ...] | None = None
+    name: str = "graph"
+    _derived: dict[tuple[bool, bool], CSR] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_layout(self.rowptr, self.col)
+        check_range(self.rowptr, self.col, self.num_nodes)
+        n = self.num_nodes
+        for key in ("x", "y", "train_mask", "val_mask", "test_mask", "degree", "n_id", "node_ids"):
+            value = getattr(self, key)
+            if value is not None and value.shape[0] != n:
+                raise ValueError(
+                    f"{key} must have one row per node ({n}), got shape {tuple(value.shape)}"
+                )
+        if self.x is not None and self.x.dim() != 2:
+            raise ValueError(f"x must have shape [nodes, features], got {tuple(self.x.shape)}")
+        if self.edge_weight is not None and self.edge_weight.shape != self.col.shape:
+            raise ValueError(
+                f"edge_weight must have one entry per entry of col ({self.col.numel()}), "
+                f"got shape {tuple(self.edge_weight.shape)}"
+            )
+        for split in SPLITS:
+            mask = self.mask(split)
+            if mask is not None and (mask.dtype != torch.bool or mask.dim() != 1):
+                raise ValueError(
+                    f"{split}_mask must be a one-dimensional boolean mask, got {mask.dtype} "
+                    f"in shape {tuple(mask.shape)}"
+                )
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        undirected: bool = False,
+        **node_data: Any,
+    ) -> Graph:
+        """Makes a graph from PyG's [2, E] ``edge_index`` or a sparse adjacency.
+
+        Args:
+            edge_index: See :func:`to_csr`.
+            num_nodes: (default: rows of ``x``, else the largest number in ``edge_index`` plus one)
+            edge_weight: One weight an edge. (default: none)
+            undirected: Adds the reverse of every edge, then removes duplicates and self-loops and
+                sorts each row. (default: edges are taken as they are)
+            **node_data: The other fields of :class:`Graph`.
+        """
+        x = node_data.get("x")
+        if num_nodes is None:
+            if x is not None:
+                num_nodes = int(x.shape[0])
+            elif edge_index.layout != torch.strided:
+                num_nodes = edge_index.size(0)
+            else:
+                num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        if undirected:
+            edge_index, edge_weight = remove_self_loops(edge_index, edge_weight)
+            if edge_weight is None:
+                edge_index = to_undirected(edge_index, num_nodes=num_nodes)
+            else:
+                edge_index, edge_weight = to_undirected(
+                    edge_index, edge_weight, num_nodes, reduce="max"
+                )
+                edge_index, edge_weight = coalesce(edge_index, edge_weight, num_nodes)
+        rowptr, col, weight = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+        return cls(rowptr, col, edge_weight=weight, **node_data)
+
+    @classmethod
+    def from_pyg(cls, data: Data, name: str = "graph") -> Graph:
+        """Makes a graph from PyG's ``Data`` or ``Batch``."""
+        adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
+        if adjacency is None:
+            raise ValueError("data must have edge_index or adj_t, got neither")
+        edge_weight = data.get("edge_weight") if adjacency.layout == torch.strided else None
+        keys = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
+        node_data = {key: data.get(key) for key in keys if data.get(key) is not None}
+        y = node_data.get("y")
+        if y is not None and y.dim() == 2 and y.size(1) == 1:
+            node_data["y"] = y.squeeze(1)
+        return cls.from_edge_index(
+            adjacency, data.num_nodes, edge_weight=edge_weight, name=name, **node_data
+        )
+
+    def to_pyg(self) -> Data:
+        """The graph as PyG's ``Data``, with ``edge_index``; sparse features stay sparse."""
+        data = Data(edge_index=self.edge_index, num_nodes=self.num_nodes)
+        keys = ("x", "y", "train_mask", "val_mask", "test_mask", "edge_weight", "ptr", "n_id")
+        for key in keys:
+            if getattr(self, key) is not None:
+                data[key] = getattr(self, key)
+        return data
+
+    @property
+    def num_nodes(self) -> int:
+        return self.rowptr.numel() - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Entries of the adjacency: an undirected edge counts twice."""
+        return self.col.numel()
+
+    @property
+    def num_features(self) -> int:
+        return 0 if self.x is None else self.x.size(1)
+
+    @property
+    def multi_label(self) -> bool:
+        return self.y is not None and self.y.dim() == 2
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, or of labels where a node can have several."""
+        if self.label_names is not None:
+            return len(self.label_names)
+        if self.y is None:
+            return 0
+        return self.y.size(1) if self.multi_label else int(self.y.max()) + 1
+
+    @property
+    def num_graphs(self) -> int:
+        return 1 if self.ptr is None else self.ptr.numel() - 1
+
+    @property
+    def edge_index(self) -> Tensor:
+        """PyG's [2, E] form: sources, targets."""
+        return torch.stack([self.col.long(), row_of_entry(self.rowptr)])
+
+    @property
+    def inductive(self) -> bool:
+        """Whether the splits are separate graphs: training must not see the other graphs."""
+        if self.num_graphs == 1 or self.train_mask is None:
+            return False
+        assert self.ptr is not None
+        counts = torch.stack(
+            [self.train_mask[a:b].float().mean() for a, b in zip(self.ptr, self.ptr[1:])]  # noqa: B905
+        )
+        return bool(((counts == 0) | (counts == 1)).all()) and bool((counts == 0).any())
+
+    def mask(self, split: str) -> Tensor | None:
+        """The mask of a split, "train", "val" or "test"."""
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+        mask: Tensor | None = getattr(self, f"{split}_mask")
+        return mask
+
+    def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
+        r"""The adjacency in CSR form, computed once per graph.
+
+        Args:
+            normalize: Weights each entry by :math:`(d_i d_j)^{-1/2}`, the symmetric normalisation
+                of GCN, with the degrees :attr:`degree`. (default: ``False``)
+            self_loops: Adds the entries (i, i) that are missing. (default: ``False``)
+        """
+        key = (normalize, self_loops)
+        if key not in self._derived:
+            matrix = CSR(self.rowptr, self.col, self.edge_weight)
+            degree = self.degree if self.degree is not None else _row_sums(matrix)
+            if self_loops:
+                looped = add_self_loops(matrix)
+                degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
+                matrix = looped
+            if normalize:
+                scale = degree.clamp(min=0).rsqrt()
+                scale[degree <= 0] = 0
+                weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
+                matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
+            self._derived[key] = matrix
+        return self._derived[key]
+
+    def subgraph(self, nodes: Tensor, *, keep_degree: bool = True) -> Graph:
+        """The induced sub-graph on ``nodes``, which must be distinct; rows keep their order.
+
+        Args:
+            nodes: Node numbers; the sub-graph's nodes come in this order.
+            keep_degree: Normalise with the degrees that the nodes have in this graph. With
+                ``False`` the sub-graph has degrees of its own. (default: ``True``)
+        """
+        rowptr, col, entry = induced_subgraph(self.rowptr, self.col, nodes)
+        degree = None
+        if keep_degree:
+            degree = self.degree if self.degree is not None else self._row_degree()
+            degree = degree[nodes]
+        ids = nodes if self.n_id is None else self.n_id[nodes]
+        return Graph(
+            rowptr,
+            col,
+            x=None if self.x is None else take_rows(self.x, nodes),
+            y=None if self.y is None else self.y[nodes],
+            train_mask=None if self.train_mask is None else self.train_mask[nodes],
+            val_mask=None if self.val_mask is None else self.val_mask[nodes],
+            test_mask=None if self.test_mask is None else self.test_mask[nodes],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[entry],
+            degree=degree,
+            n_id=ids,
+            node_ids=None if self.node_ids is None else self.node_ids[nodes.cpu().numpy()],
+            label_names=self.label_names,
+            name=self.name,
+        )
+
+    def _row_degree(self) -> Tensor:
+        # Kept on the full graph, since many sub-graphs are cut from it.
+        degree = _row_sums(CSR(self.rowptr, self.col, self.edge_weight))
+        object.__setattr__(self, "degree", degree)
+        return degree
+
+    @staticmethod
+    def concat(graphs: Sequence[Graph]) -> Graph:
+        """Puts graphs side by side as one block-diagonal graph with ``ptr``."""
+        if not graphs:
+            raise ValueError("graphs must have at least one graph, got none")
+        if len(graphs) == 1:
+            return graphs[0]
+        sizes = torch.tensor([0] + [graph.num_nodes for graph in graphs])
+        offsets = sizes.cumsum(0)
+        first_entry = torch.tensor([0] + [graph.num_edges for graph in graphs]).cumsum(0)
+        rowptr = [g.rowptr[:-1] + o for g, o in zip(graphs, first_entry, strict=False)]
+        parts: dict[str, Any] = {}
+        for key in ("x", "y", "train_mask", "val_mask", "test_mask", "edge_weight", "degree"):
+            values = [getattr(graph, key) for graph in graphs]
+            present = [value is not None for value in values]
+            if any(present) and not all(present):
+                raise ValueError(f"{key} must be given for all graphs or for none")
+            if all(present):
+                parts[key] = stack_rows(values)
+        n_id = [graph.n_id for graph in graphs]
+        return Graph(
+            torch.cat([*rowptr, first_entry[-1:].to(rowptr[0])]),
+            torch.cat([g.col + o for g, o in zip(graphs, offsets, strict=False)]),
+            ptr=offsets,
+            n_id=torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
+            label_names=graphs[0].label_names,
+            name=graphs[0].name,
+            **parts,
+        )
+
+    def to(self, device: torch.device | str) -> Graph:
+        """The graph with all tensors on ``device``."""
+        device = torch.device(device)
+        if self.rowptr.device == device:
+            return self
+        moved = {
+            f.name: getattr(self, f.name).to(device)
+            for f in fields(self)
+            if isinstance(getattr(self, f.name), Tensor)
+        }
+        return replace(self, **moved, _derived={})
+
+    def __repr__(self) -> str:
+        graphs = f", num_graphs={self.num_graphs}" if self.num_graphs > 1 else ""
+        return (
+            f"Graph(name={self.name!r}, num_nodes={self.num_nodes}, num_edges={self.num_edges}, "
+            f"num_features={self.num_features}, num_classes={self.num_classes}{graphs})"
+        )
+
+
+def _row_sums(matrix: CSR) -> Tensor:
+    if matrix.weight is None:
+        return matrix.rowptr.diff().to(torch.get_default_dtype())
+    sums = matrix.weight.new_zeros(matrix.rowptr.numel() - 1)
+    return sums.index_add_(0, row_of_entry(matrix.rowptr), matrix.weight)
+
+
+def take_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """Rows of a dense or sparse CSR matrix."""
+    if x.layout != torch.sparse_csr:
+        return x[rows]
+    starts, counts = x.crow_indices()[rows], x.crow_indices().diff()[rows]
+    rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    entry = torch.arange(int(rowptr[-1]), device=x.device)
+    entry = entry + (starts - rowptr[:-1]).repeat_interleave(counts)
+    return sparse_features(rowptr, x.col_indices()[entry], x.values()[entry], x.size(1))
+
+
+def stack_rows(parts: Sequence[Tensor]) -> Tensor:
+    """Stacks dense or sparse CSR matrices."""
+    if parts[0].layout != torch.sparse_csr:
+        return torch.cat(list(parts))
+    offsets = torch.tensor([0] + [part.values().numel() for part in parts]).cumsum(0)
+    rowptr = [p.crow_indices()[:-1] + o for p, o in zip(parts, offsets, strict=False)]
+    return sparse_features(
+        torch.cat([*rowptr, offsets[-1:].to(rowptr[0])]),
+        torch.cat([part.col_indices() for part in parts]),
+        torch.cat([part.values() for part in parts]),
+        parts[0].size(1),
+    )
+
+
+def sparse_features(rowptr: Tensor, col: Tensor, values: Tensor, num_features: int) -> Tensor:
+    """A sparse CSR feature matrix."""
+    return torch.sparse_csr_tensor(
+        rowptr, col, values, (rowptr.numel() - 1, num_features), check_invariants=False
+    )

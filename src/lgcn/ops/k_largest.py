@@ -1,0 +1,193 @@
+"""The k-largest node selection g(X, A, k) of the paper, as a differentiable torch operator."""
+
+from numbers import Integral
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from lgcn.ops import cpu, reference
+from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range
+
+Zeros = Literal["pad", "compete"]
+
+
+def k_largest(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+) -> tuple[Tensor, Tensor]:
+    r"""Selects, for every node and each feature separately, the k largest values of its
+    neighbours, from the `"Large-Scale Learnable Graph Convolutional Networks"
+    <https://arxiv.org/abs/1808.03965>`_ paper.
+
+    .. math::
+        \mathrm{values}_{i, 1..k, c} =
+        \mathrm{largest}_k \{ w_{ij} \, x_{jc} : j \in \mathcal{N}(i) \}
+
+    in descending order, where :math:`\mathcal{N}(i)` is row :math:`i` of the CSR structure. Ties go
+    to the earlier position in the row and NaN ranks above all numbers, so the result is
+    deterministic. Time is :math:`O(E C k)` at worst and memory :math:`O(N k C)`.
+
+    Args:
+        x: Features of the source nodes (float32, float64, bfloat16 or float16).
+        rowptr: Row i holds the entries ``rowptr[i]`` to ``rowptr[i + 1]`` of ``col``.
+        col: Indices of the neighbours, rows of ``x`` (int32 or int64, as ``rowptr``).
+        k: How many values to keep, at least 1.
+        edge_weight: One factor an entry of ``col``, of the dtype of ``x``. (default: no factors)
+        zeros: ``"pad"`` fills rows of fewer than k neighbours with zeros at the end, as the paper
+            says; with ``"compete"`` zeros take part in the ranking, as in the released program, so
+            that no negative value is ever selected. (default: ``"pad"``)
+
+    Shapes:
+        - **input:** x :math:`(M, C)`, rowptr :math:`(N + 1)`, col :math:`(E)`,
+          edge_weight :math:`(E)`
+        - **output:** values :math:`(N, k, C)`; index :math:`(N, k, C)`, the selected rows of ``x``,
+          -1 where a zero was filled in
+
+    The checks of ``rowptr`` and ``col`` that cost :math:`O(E)` run once per pair of tensors.
+    """
+    values, position = _select(x, rowptr, col, k, edge_weight, zeros)
+    return values, _neighbor_at(position, rowptr, col)
+
+
+def k_largest_values(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+) -> Tensor:
+    """The values of :func:`k_largest` alone, which spares making the index."""
+    return _select(x, rowptr, col, k, edge_weight, zeros)[0]
+
+
+def _select(
+    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, zeros: str
+) -> tuple[Tensor, Tensor]:
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if zeros not in ("pad", "compete"):
+        raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
+    if x.dim() != 2:
+        raise ValueError(f"x must have shape [nodes, features], got {tuple(x.shape)}")
+    if x.dtype not in FLOAT_DTYPES:
+        raise ValueError(f"x must be float32, float64, bfloat16 or float16, got {x.dtype}")
+    check_layout(rowptr, col)
+    if x.device != col.device:
+        raise ValueError(
+            f"x and col must be on one device, got x on {x.device}, col on {col.device}"
+        )
+    if edge_weight is not None:
+        if edge_weight.shape != col.shape:
+            raise ValueError(
+                f"edge_weight must have one entry per entry of col ({col.numel()}), "
+                f"got shape {tuple(edge_weight.shape)}"
+            )
+        if edge_weight.dtype != x.dtype:
+            raise ValueError(
+                f"edge_weight must have the dtype of x ({x.dtype}), got {edge_weight.dtype}"
+            )
+        if edge_weight.device != x.device:
+            raise ValueError(
+                f"edge_weight must be on the device of x ({x.device}), got {edge_weight.device}"
+            )
+    values, position = _k_largest(x, rowptr, col, int(k), edge_weight, zeros == "compete")
+    return values, position
+
+
+# The operator returns positions in the row, not node ids: with parallel edges a node id would not
+# tell which weight the gradient belongs to, and a position fits in int32.
+@torch.library.custom_op("lgcn::k_largest", mutates_args=())
+def _k_largest(
+    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+) -> tuple[Tensor, Tensor]:
+    check_range(rowptr, col, x.size(0))
+    # A Triton module for CUDA devices goes beside these two.
+    kernels = cpu if x.device.type == "cpu" else reference
+    return kernels.k_largest(x, rowptr, col, k, edge_weight, compete)
+
+
+@_k_largest.register_fake
+def _(
+    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+) -> tuple[Tensor, Tensor]:
+    values = x.new_empty(rowptr.size(0) - 1, k, x.size(1))
+    return values, torch.empty_like(values, dtype=torch.int32)
+
+
+@torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
+def _neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    kernels = cpu if position.device.type == "cpu" else reference
+    return kernels.neighbor_at(position, rowptr, col)
+
+
+@_neighbor_at.register_fake
+def _(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    return torch.empty_like(position, dtype=col.dtype)
+
+
+@torch.library.custom_op("lgcn::k_largest_grad_x", mutates_args=())
+def _grad_x(
+    grad: Tensor,
+    position: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    num_sources: int,
+) -> Tensor:
+    kernels = cpu if grad.device.type == "cpu" else reference
+    return kernels.k_largest_grad_x(grad, position, rowptr, col, edge_weight, num_sources)
+
+
+@_grad_x.register_fake
+def _(
+    grad: Tensor,
+    position: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    num_sources: int,
+) -> Tensor:
+    return grad.new_empty(num_sources, grad.size(2))
+
+
+@torch.library.custom_op("lgcn::k_largest_grad_weight", mutates_args=())
+def _grad_weight(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    kernels = cpu if grad.device.type == "cpu" else reference
+    return kernels.k_largest_grad_weight(grad, position, x, rowptr, col)
+
+
+@_grad_weight.register_fake
+def _(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    return grad.new_empty(col.size(0))
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, rowptr, col, _, edge_weight, _ = inputs
+    position = output[1]
+    ctx.mark_non_differentiable(position)
+    ctx.num_sources = x.size(0)
+    learns_weight = edge_weight is not None and edge_weight.requires_grad
+    ctx.save_for_backward(position, rowptr, col, edge_weight, x if learns_weight else None)
+
+
+def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    position, rowptr, col, edge_weight, x = ctx.saved_tensors
+    grad_x = grad_weight = None
+    if ctx.needs_input_grad[0]:
+        grad_x = _grad_x(grad, position, rowptr, col, edge_weight, ctx.num_sources)
+    if ctx.needs_input_grad[4]:
+        grad_weight = _grad_weight(grad, position, x, rowptr, col)
+    return grad_x, None, None, None, grad_weight, None
+
+
+_k_largest.register_autograd(_backward, setup_context=_setup_context)

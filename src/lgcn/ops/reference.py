@@ -1,0 +1,122 @@
+"""What the operators compute, in plain torch, on any device.
+
+These are the definition that the fast kernels are tested against, and the path taken on devices
+that have no kernel of their own.
+"""
+
+import torch
+from torch import Tensor
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Half precision values are multiplied, ranked and summed in float32, then rounded once."""
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def row_of_entry(rowptr: Tensor) -> Tensor:
+    """The row that each CSR entry belongs to."""
+    rows = torch.arange(rowptr.numel() - 1, device=rowptr.device)
+    return rows.repeat_interleave(rowptr.diff())
+
+
+def k_largest(
+    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+) -> tuple[Tensor, Tensor]:
+    """Sorts every row's products and keeps the first k, a block of features at a time.
+
+    The block is as wide as the result allows, so that memory stays O(E + N k C).
+    """
+    num_rows, channels = rowptr.numel() - 1, x.size(1)
+    values = x.new_zeros(num_rows, k, channels)
+    position = torch.full_like(values, -1, dtype=torch.int32)
+    if col.numel() == 0 or channels == 0:
+        return values, position
+
+    row = row_of_entry(rowptr)
+    start = rowptr.long()[row]
+    rank = torch.arange(col.numel(), device=col.device) - start
+    kept = rank < k
+    block = min(channels, max(1, num_rows * k * channels // col.numel()))
+    for c in range(0, channels, block):
+        products = x[:, c : c + block].to(compute_dtype(x.dtype))[col]
+        if edge_weight is not None:
+            products = products * edge_weight.to(products.dtype).unsqueeze(1)
+        # Two stable sorts leave the entries by row, within a row by value, at ties by position.
+        order = products.sort(dim=0, descending=True, stable=True).indices
+        order = order.gather(0, row[order].sort(dim=0, stable=True).indices)
+        products = products.gather(0, order)
+        chosen = (order - start.unsqueeze(1)).int()
+        if compete:
+            below_zero = products < 0
+            products = products.masked_fill(below_zero, 0)
+            chosen = chosen.masked_fill(below_zero, -1)
+        values[row[kept], rank[kept], c : c + block] = products[kept].to(x.dtype)
+        position[row[kept], rank[kept], c : c + block] = chosen[kept]
+    return values, position
+
+
+def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    """The node ids at positions in the rows, -1 where the position is -1."""
+    if col.numel() == 0:
+        return position.to(col.dtype)
+    entry = rowptr[:-1].view(-1, 1, 1) + position.clamp(min=0)
+    # An empty last row starts at E; all its positions are -1, so any entry will do.
+    return torch.where(position < 0, -1, col[entry.clamp(max=col.numel() - 1)])
+
+
+def k_largest_grad_x(
+    grad: Tensor,
+    position: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    num_sources: int,
+) -> Tensor:
+    """Sends the gradient of every selected value to the feature that it was made of."""
+    dtype = compute_dtype(grad.dtype)
+    channels = grad.size(2)
+    grad_x = grad.new_zeros(num_sources * channels, dtype=dtype)
+    row, slot, channel = torch.nonzero(position >= 0, as_tuple=True)
+    entry = rowptr.long()[row] + position[row, slot, channel]
+    grad_product = grad[row, slot, channel].to(dtype)
+    if edge_weight is not None:
+        grad_product = grad_product * edge_weight.to(dtype)[entry]
+    grad_x.index_add_(0, col.long()[entry] * channels + channel, grad_product)
+    return grad_x.view(num_sources, channels).to(grad.dtype)
+
+
+def k_largest_grad_weight(
+    grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
+) -> Tensor:
+    """Sends the gradient of every selected value to the weight that it was multiplied with."""
+    dtype = compute_dtype(grad.dtype)
+    row, slot, channel = torch.nonzero(position >= 0, as_tuple=True)
+    entry = rowptr.long()[row] + position[row, slot, channel]
+    grad_product = grad[row, slot, channel].to(dtype) * x[col.long()[entry], channel].to(dtype)
+    grad_weight = grad.new_zeros(col.numel(), dtype=dtype).index_add_(0, entry, grad_product)
+    return grad_weight.to(grad.dtype)
+
+
+def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    """Sparse (CSR) times dense."""
+    dtype = compute_dtype(dense.dtype)
+    products = dense.to(dtype)[col] * value.to(dtype).unsqueeze(1)
+    out = products.new_zeros(rowptr.numel() - 1, dense.size(1))
+    return out.index_add_(0, row_of_entry(rowptr), products).to(dense.dtype)
+
+
+def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
+    """The gradient of the sparse factor's entries."""
+    dtype = compute_dtype(dense.dtype)
+    grad_rows = grad.to(dtype)[row_of_entry(rowptr)]
+    return (grad_rows * dense.to(dtype)[col]).sum(dim=1).to(dense.dtype)
+
+
+def spmm_grad_dense(
+    grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
+) -> Tensor:
+    """The gradient of the dense factor: the transposed sparse factor times the gradient."""
+    dtype = compute_dtype(grad.dtype)
+    products = grad.to(dtype)[row_of_entry(rowptr)] * value.to(dtype).unsqueeze(1)
+    grad_dense = products.new_zeros(num_sources, grad.size(1))
+    return grad_dense.index_add_(0, col, products).to(grad.dtype)
