@@ -6,6 +6,8 @@ Rows are dealt out in chunks of about equal numbers of edges, because degrees ar
 innermost loop runs over features, which lie side by side in memory, so that it becomes SIMD code.
 """
 
+# mypy: disable-error-code="untyped-decorator"
+
 from typing import Any
 
 import numba

@@ -84,3 +84,16 @@ def _check_largest(largest: int, num_cols: int) -> None:
             f"col must be smaller than the number of rows of x ({num_cols}), "
             f"got col.max() = {largest}"
         )
+
+
+# Sparse tensor -> its parts. ``crow_indices()`` makes a new object on every call, for which the
+# check of the range would run each time.
+_parts: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
+
+
+def csr_parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(rowptr, col, values) of a sparse CSR tensor, the same objects on every call."""
+    if matrix not in _parts:
+        _parts[matrix] = (matrix.crow_indices(), matrix.col_indices(), matrix.values())
+    parts: tuple[Tensor, Tensor, Tensor] = _parts[matrix]
+    return parts

@@ -1,8 +1,8 @@
 """The k-largest node selection g(X, A, k) of the paper, as a differentiable torch operator."""
 
-from numbers import Integral
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,7 +71,7 @@ def k_largest_values(
 def _select(
     x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, zeros: str
 ) -> tuple[Tensor, Tensor]:
-    if isinstance(k, bool) or not isinstance(k, Integral):
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
         raise ValueError(f"k must be an integer of at least 1, got {k!r}")
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -112,8 +112,8 @@ def _k_largest(
 ) -> tuple[Tensor, Tensor]:
     check_range(rowptr, col, x.size(0))
     # A Triton module for CUDA devices goes beside these two.
-    kernels = cpu if x.device.type == "cpu" else reference
-    return kernels.k_largest(x, rowptr, col, k, edge_weight, compete)
+    kernel = cpu.k_largest if x.is_cpu else reference.k_largest
+    return kernel(x, rowptr, col, k, edge_weight, compete)
 
 
 @_k_largest.register_fake
@@ -126,8 +126,8 @@ def _(
 
 @torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
 def _neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    kernels = cpu if position.device.type == "cpu" else reference
-    return kernels.neighbor_at(position, rowptr, col)
+    kernel = cpu.neighbor_at if position.is_cpu else reference.neighbor_at
+    return kernel(position, rowptr, col)
 
 
 @_neighbor_at.register_fake
@@ -144,8 +144,8 @@ def _grad_x(
     edge_weight: Tensor | None,
     num_sources: int,
 ) -> Tensor:
-    kernels = cpu if grad.device.type == "cpu" else reference
-    return kernels.k_largest_grad_x(grad, position, rowptr, col, edge_weight, num_sources)
+    kernel = cpu.k_largest_grad_x if grad.is_cpu else reference.k_largest_grad_x
+    return kernel(grad, position, rowptr, col, edge_weight, num_sources)
 
 
 @_grad_x.register_fake
@@ -162,8 +162,8 @@ def _(
 
 @torch.library.custom_op("lgcn::k_largest_grad_weight", mutates_args=())
 def _grad_weight(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    kernels = cpu if grad.device.type == "cpu" else reference
-    return kernels.k_largest_grad_weight(grad, position, x, rowptr, col)
+    kernel = cpu.k_largest_grad_weight if grad.is_cpu else reference.k_largest_grad_weight
+    return kernel(grad, position, x, rowptr, col)
 
 
 @_grad_weight.register_fake

@@ -38,14 +38,15 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
             f"all tensors must be on one device, got dense on {dense.device}, "
             f"value on {value.device}, col on {col.device}"
         )
-    return _spmm(rowptr, col, value, dense)  # type: ignore[no-any-return]
+    out: Tensor = _spmm(rowptr, col, value, dense)
+    return out
 
 
 @torch.library.custom_op("lgcn::spmm", mutates_args=())
 def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     check_range(rowptr, col, dense.size(0))
-    kernels = cpu if dense.device.type == "cpu" else reference
-    return kernels.spmm(rowptr, col, value, dense)
+    kernel = cpu.spmm if dense.is_cpu else reference.spmm
+    return kernel(rowptr, col, value, dense)
 
 
 @_spmm.register_fake
@@ -55,8 +56,8 @@ def _(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
 
 @torch.library.custom_op("lgcn::spmm_grad_value", mutates_args=())
 def _grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
-    kernels = cpu if grad.device.type == "cpu" else reference
-    return kernels.spmm_grad_value(grad, rowptr, col, dense)
+    kernel = cpu.spmm_grad_value if grad.is_cpu else reference.spmm_grad_value
+    return kernel(grad, rowptr, col, dense)
 
 
 @_grad_value.register_fake
@@ -68,8 +69,8 @@ def _(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
 def _grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
-    kernels = cpu if grad.device.type == "cpu" else reference
-    return kernels.spmm_grad_dense(grad, rowptr, col, value, num_sources)
+    kernel = cpu.spmm_grad_dense if grad.is_cpu else reference.spmm_grad_dense
+    return kernel(grad, rowptr, col, value, num_sources)
 
 
 @_grad_dense.register_fake

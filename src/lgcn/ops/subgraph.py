@@ -1,5 +1,7 @@
 """Cutting a sub-graph out of a CSR adjacency, at the cost of the nodes and edges it touches."""
 
+# mypy: disable-error-code="untyped-decorator"
+
 import threading
 from typing import Any
 

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator"
 """Algorithm 1 of the paper: a sub-graph grown breadth first from random start nodes."""
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ def select_subgraph(
         graph: The graph.
         roots: Node numbers, or a boolean mask, from which to take the start nodes.
             (default: all nodes)
-        n_init: :math:`N_{init}`, the number of start nodes drawn at random. (default: all ``roots``)
+        n_init: :math:`N_{init}`, how many start nodes to draw. (default: all ``roots``)
         max_nodes: :math:`N_s`; ``None`` for no limit.
         max_expand: :math:`N_m`, one number for all iterations, or a list with one for each
             iteration, after which growth ends. (default: no limit)
@@ -101,7 +102,7 @@ def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
         nodes = nodes.nonzero().squeeze(1)
     if nodes.dim() != 1 or nodes.is_floating_point():
         raise ValueError(f"roots must be a list of node numbers, got {nodes.dtype} {nodes.shape}")
-    nodes = nodes.long().unique()
+    nodes = torch.unique(nodes.long())
     if nodes.numel() == 0:
         raise ValueError("roots must name at least one node, got none")
     if not 0 <= int(nodes[0]) <= int(nodes[-1]) < num_nodes:
@@ -112,7 +113,7 @@ def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
 
 
 @_jit
-def _random_below(state: Any, bound: int) -> int:
+def _random_below(state: Any, bound: int) -> Any:
     """A number in range(bound) from SplitMix64; the bias, below bound / 2**64, is immaterial."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]

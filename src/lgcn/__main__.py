@@ -1,0 +1,5 @@
+"""``python -m lgcn`` is the command ``lgcn``."""
+
+from lgcn.cli import main
+
+main()

@@ -1,0 +1,135 @@
+"""Data sets by name, each as one :class:`lgcn.Graph`; one file per source."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lgcn.data.digits import load_digits
+from lgcn.data.locate import missing_files
+from lgcn.data.npz import find_npz, load_npz, npz_names
+from lgcn.data.planetoid import load_planetoid, planetoid_files
+from lgcn.data.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
+from lgcn.data.splits import random_split
+from lgcn.data.synthetic import synthetic
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+
+__all__ = [
+    "dataset_files",
+    "dataset_names",
+    "describe",
+    "load_dataset",
+    "npz_names",
+    "random_split",
+    "synthetic",
+]
+
+
+class _Dataset(NamedTuple):
+    description: str
+    load: Callable[..., Graph]
+    files: Callable[[str | Path | None], list[Path]]
+
+
+def _no_files(root: str | Path | None) -> list[Path]:
+    return []
+
+
+DATASETS = {
+    "digits": _Dataset(
+        "handwritten digits joined with their nearest neighbours; needs no file",
+        load_digits,
+        _no_files,
+    ),
+    "synthetic": _Dataset(
+        "random graph of any size with planted classes; needs no file", synthetic, _no_files
+    ),
+    "cora": _Dataset(
+        "citation graph, 2708 nodes, 7 classes, public split",
+        partial(load_planetoid, "cora"),
+        partial(planetoid_files, "cora"),
+    ),
+    "citeseer": _Dataset(
+        "citation graph, 3327 nodes, 6 classes, public split",
+        partial(load_planetoid, "citeseer"),
+        partial(planetoid_files, "citeseer"),
+    ),
+    "pubmed": _Dataset(
+        "citation graph, 19717 nodes, 3 classes, public split",
+        partial(load_planetoid, "pubmed"),
+        partial(planetoid_files, "pubmed"),
+    ),
+    "ppi": _Dataset("24 protein graphs, 121 labels, inductive split", load_ppi, ppi_files),
+    "ppi-rederived": _Dataset(
+        "the graphs of ppi with labels re-derived from annotations: scores are not PPI scores",
+        load_ppi_rederived,
+        ppi_rederived_files,
+    ),
+}
+
+
+def dataset_names() -> list[str]:
+    """The names that :func:`load_dataset` knows; ``.npz`` files come on top (:func:`npz_names`)."""
+    return list(DATASETS)
+
+
+def describe(name: str, root: str | Path | None = None) -> str:
+    """One line on a data set."""
+    return _dataset(name, root).description
+
+
+def dataset_files(name: str, root: str | Path | None = None) -> list[Path]:
+    """Where the files of a data set are on this machine; empty for those that need none.
+
+    Nothing is downloaded: a :class:`lgcn.errors.DataError` says what is missing.
+    """
+    return _dataset(name, root).files(root)
+
+
+def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> Graph:
+    """Loads a data set.
+
+    Args:
+        name: One of :func:`dataset_names`, the path of an ``.npz`` file (:mod:`lgcn.data.npz` has
+            its layout), or the name of such a file in one of the data folders.
+        root: A folder to look for files in, before ``$LGCN_DATA`` and the user's cache.
+            (default: none)
+        **options: Those of the data set's own function, for example ``normalize_features``.
+    """
+    dataset = _dataset(name, root)
+    valid = list(inspect.signature(dataset.load).parameters)
+    if "root" in valid:
+        valid.remove("root")
+        dataset = dataset._replace(load=partial(dataset.load, root=root))
+    for option in options:
+        if option not in valid:
+            raise UsageError(
+                f"{name} has no option {option!r}{_suggest(option, valid)}. "
+                f"It has: {', '.join(valid)}"
+            )
+    return dataset.load(**options)
+
+
+def _dataset(name: str, root: str | Path | None) -> _Dataset:
+    if name in DATASETS:
+        return DATASETS[name]
+    path = find_npz(name, root)
+    if path is None and name.endswith(".npz"):
+        raise missing_files(name, [name], root, ("npz",))
+    if path is None:
+        names = [*DATASETS, *npz_names(root)]
+        raise UsageError(
+            f"there is no data set {name!r}{_suggest(name, names)}. Choose one of "
+            f"{', '.join(names)}, or give the path of an .npz file"
+        )
+    return _Dataset(f"graph in {path}", partial(load_npz, path), lambda _: [path])
+
+
+def _suggest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word.lower(), known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

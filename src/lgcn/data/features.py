@@ -1,0 +1,64 @@
+"""Feature matrices: checks of sparse ones, and the two usual normalisations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from lgcn.data.arrays import check_array
+from lgcn.errors import DataError
+from lgcn.graph import sparse_features
+
+
+def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], path: Path) -> Any:
+    """A SciPy CSR matrix of float64 from arrays that are checked in full.
+
+    SciPy and torch trust these arrays and would read outside them.
+    """
+    rows, columns = shape
+    check_array(indices, "feature numbers", path, (None,), integer=True, low=0, high=columns - 1)
+    check_array(indptr, "the row pointer of the features", path, (rows + 1,), integer=True)
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] != len(indices):
+        raise DataError(
+            f"{path}: the row pointer of the features must rise from 0 to the number of entries "
+            f"({len(indices)}), got {indptr[0]} to {indptr[-1]}"
+        )
+    check_array(values, "feature values", path, indices.shape)
+    matrix = scipy.sparse.csr_matrix(
+        (values.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), shape=shape
+    )
+    matrix.sum_duplicates()
+    return matrix
+
+
+def row_normalize(matrix: Any) -> Any:
+    """Divides each row of a CSR matrix by its sum; rows that sum to zero stay as they are."""
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    return scipy.sparse.diags(1 / np.where(sums == 0, 1, sums)).tocsr() @ matrix
+
+
+def sparse_tensor(matrix: Any) -> Tensor:
+    """A CSR matrix as torch's sparse CSR tensor of float32."""
+    matrix.sort_indices()
+    return sparse_features(
+        torch.from_numpy(matrix.indptr.astype(np.int64)),
+        torch.from_numpy(matrix.indices.astype(np.int64)),
+        torch.from_numpy(matrix.data.astype(np.float32)),
+        matrix.shape[1],
+    )
+
+
+def standardize(x: Any, fit_rows: Any) -> Any:
+    """Gives each column mean 0 and deviation 1 over ``fit_rows``.
+
+    Only the training rows may be used to fit: the others are not known when a model is trained. A
+    column that is constant over them gets mean 0 and keeps its scale.
+    """
+    known = x[fit_rows].astype(np.float64)
+    deviation = known.std(axis=0)
+    return (x - known.mean(axis=0)) / np.where(deviation == 0, 1, deviation)

@@ -1,0 +1,113 @@
+"""Graphs in one ``.npz`` file of plain arrays.
+
+=================  ==============================================================================
+``edges``          [E, 2] pairs of nodes; taken as undirected
+``labels``         [N] class of each node, -1 where it is unknown
+``feat_indptr``    [N + 1] where each node's features start in ``feat_indices``
+``feat_indices``   feature numbers
+``feat_values``    feature values; optional, all one where it is absent
+``feat_shape``     number of nodes and number of features, in either order
+``classes``        names of the classes; optional
+``names``          [N] names of the nodes; optional
+=================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lgcn.data.arrays import check_array, read_npz
+from lgcn.data.features import checked_csr, row_normalize, sparse_tensor
+from lgcn.data.locate import data_folders, find_files
+from lgcn.data.splits import random_split
+from lgcn.errors import DataError
+from lgcn.graph import Graph
+
+REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
+MAX_CLASSES = 1_000_000  # more is damage, and would ask for memory by the number of classes
+OPTIONAL = ("feat_values", "classes", "names")
+
+
+def load_npz(
+    path: str | Path,
+    *,
+    labels_per_class: int = 20,
+    num_val: int = 500,
+    split_seed: int = 0,
+    normalize_features: bool = True,
+) -> Graph:
+    """Loads a graph from a ``.npz`` file of the above layout, with a random split.
+
+    Args:
+        path: The file; its name without ending becomes the graph's name.
+        labels_per_class, num_val, split_seed: See :func:`lgcn.data.splits.random_split`.
+        normalize_features: Divide each node's features by their sum. (default: ``True``)
+    """
+    path = Path(path)
+    arrays = read_npz(path, REQUIRED, OPTIONAL)
+    labels = check_array(
+        arrays["labels"], "labels", path, (None,), integer=True, low=-1, high=MAX_CLASSES
+    )
+    num_nodes = len(labels)
+    if num_nodes == 0:
+        raise DataError(f"{path}: labels must have one entry a node, got none")
+    edges = check_array(
+        arrays["edges"], "edges", path, (None, 2), integer=True, low=0, high=num_nodes - 1
+    )
+    features = _read_features(arrays, num_nodes, path)
+    label_names = None
+    if "classes" in arrays:
+        label_names = tuple(str(name) for name in arrays["classes"].ravel())
+        check_array(labels, "labels", path, (None,), low=-1, high=len(label_names) - 1)
+    node_ids = arrays.get("names")
+    if node_ids is not None and node_ids.shape != (num_nodes,):
+        raise DataError(
+            f"{path}: names must have one entry a node ({num_nodes}), "
+            f"got shape {list(node_ids.shape)}"
+        )
+    train_mask, val_mask, test_mask = random_split(labels, labels_per_class, num_val, split_seed)
+    return Graph.from_edge_index(
+        torch.from_numpy(edges.T.astype(np.int64)),
+        undirected=True,
+        x=sparse_tensor(row_normalize(features) if normalize_features else features),
+        y=torch.from_numpy(labels.astype(np.int64)),
+        train_mask=train_mask,
+        val_mask=val_mask,
+        test_mask=test_mask,
+        node_ids=node_ids,
+        label_names=label_names,
+        name=path.stem,
+    )
+
+
+def find_npz(name: str, root: str | Path | None = None) -> Path | None:
+    """The file of a path, or of a bare name in one of the data folders."""
+    if Path(name).suffix == ".npz" and Path(name).is_file():
+        return Path(name)
+    file_name = name if name.endswith(".npz") else f"{name}.npz"
+    found = find_files([file_name], root, ("npz",))
+    return found[0] if found else None
+
+
+def npz_names(root: str | Path | None = None) -> list[str]:
+    """Names of the ``.npz`` graphs in the ``npz`` folders on this machine."""
+    folders = [folder / "npz" for folder in data_folders(root)]
+    return sorted({path.stem for folder in folders for path in folder.glob("*.npz")})
+
+
+def _read_features(arrays: dict[str, Any], num_nodes: int, path: Path) -> Any:
+    shape = check_array(arrays["feat_shape"], "feat_shape", path, (2,), integer=True, low=0)
+    first, second = (int(length) for length in shape)
+    if num_nodes not in (first, second):
+        raise DataError(
+            f"{path}: feat_shape must have the number of nodes ({num_nodes}), "
+            f"got [{first}, {second}]"
+        )
+    num_features = second if first == num_nodes else first
+    indices = arrays["feat_indices"]
+    values = arrays.get("feat_values", np.ones(indices.shape, dtype=np.float32))
+    return checked_csr(arrays["feat_indptr"], indices, values, (num_nodes, num_features), path)

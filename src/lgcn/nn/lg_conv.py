@@ -1,0 +1,226 @@
+"""The learnable graph convolutional layer (LGCL): select, then convolve."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn import Conv1d, Dropout, Module, Sequential
+
+from lgcn.graph import CSR, Graph, to_csr
+from lgcn.ops import k_largest_values
+from lgcn.ops.k_largest import Zeros
+
+Rank = Literal["raw", "normalized"]
+
+
+class LGConv(Module):
+    r"""The learnable graph convolutional layer from the `"Large-Scale Learnable Graph Convolutional
+    Networks" <https://arxiv.org/abs/1808.03965>`_ paper.
+
+    .. math::
+        \tilde{\mathbf{X}} &= g(\mathbf{X}, \mathbf{A}, k) \\
+        \mathbf{X}^{\prime} &= c(\tilde{\mathbf{X}})
+
+    where :math:`g` selects, for every node and each feature separately, the :math:`k` largest
+    values among the node's neighbours (:func:`lgcn.k_largest`) and puts the node's own feature
+    first, and :math:`c` is a 1-D CNN over these :math:`k + 1` positions. The defaults are the paper
+    as written; :class:`LGCN` has others, see there.
+
+    Args:
+        in_channels: Features of a node.
+        out_channels: New features of a node.
+        k: Number of values to select for each feature. (default: 8)
+        cnn: ``None`` or ``"double"`` is the paper's CNN of two convolutions with
+            ``(in_channels + out_channels) // 2`` channels between them, ``"single"`` one
+            convolution over all positions. Any module is accepted that maps
+            :math:`(N, C, k + 1)` to :math:`(N, D)` or :math:`(N, D, 1)`. (default: ``None``)
+        rank: Select among the neighbours' values as they are (``"raw"``), or times the entries of
+            the symmetrically normalised adjacency (``"normalized"``), as the released program
+            does. (default: ``"raw"``)
+        self_loops: Make every node a neighbour of itself. (default: ``False``)
+        zeros: How zeros enter the selection, see :func:`lgcn.k_largest`. (default: ``"pad"``)
+        dropout: Dropout rate of the selected values, and between the two convolutions.
+            (default: 0)
+        adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
+        activation: Function between the two convolutions. (default: identity)
+
+    Shapes:
+        - **input:** node features :math:`(N, C)`, or a pair
+          :math:`((N_{source}, C), (N_{target}, C))` for a bipartite graph, and the graph
+        - **output:** :math:`(N, D)`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        k: int = 8,
+        cnn: Module | str | None = None,
+        *,
+        rank: Rank = "raw",
+        self_loops: bool = False,
+        zeros: Zeros = "pad",
+        dropout: float = 0.0,
+        adj_dropout: float = 0.0,
+        activation: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        if rank not in ("raw", "normalized"):
+            raise ValueError(f"rank must be 'raw' or 'normalized', got {rank!r}")
+        if zeros not in ("pad", "compete"):
+            raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.k = k
+        self.rank = rank
+        self.self_loops = self_loops
+        self.zeros: Zeros = zeros
+        self.dropout = dropout
+        self.adj_dropout = adj_dropout
+        if isinstance(cnn, Module):
+            self.cnn = cnn
+        elif cnn in (None, "double"):
+            self.cnn = double_cnn(in_channels, out_channels, k, dropout, activation)
+        elif cnn == "single":
+            self.cnn = Sequential(Conv1d(in_channels, out_channels, k + 1))
+        else:
+            raise ValueError(f"cnn must be 'double', 'single' or a module, got {cnn!r}")
+        self._own_cnn = isinstance(cnn, Module)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot initialisation, as in the paper; a CNN of the user's own resets itself."""
+        for module in self.cnn.modules():
+            if self._own_cnn and module is not self.cnn and hasattr(module, "reset_parameters"):
+                module.reset_parameters()  # type: ignore[operator]
+            elif isinstance(module, Conv1d) and not self._own_cnn:
+                torch.nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    torch.nn.init.zeros_(module.bias)
+
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: Graph | CSR | Tensor,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Computes the new features.
+
+        Args:
+            x: Node features, or (source features, target features) for a bipartite graph.
+            edge_index: A :class:`lgcn.Graph`, which is converted once and remembers it; or PyG's
+                [2, E] tensor or a sparse adjacency, which are converted on every call.
+            edge_weight: Edge weights, where ``edge_index`` is a tensor. (default: all one)
+        """
+        source, own = x if isinstance(x, tuple) else (x, x)
+        adjacency = self._adjacency(edge_index, edge_weight, source, own)
+        grid = self.select(source, own, adjacency)
+        return self.convolve(grid)
+
+    def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
+        """The grid [N, k + 1, C]: own features, then the k largest of the neighbours."""
+        if self.training:
+            adjacency = adjacency.drop_edges(self.adj_dropout)
+        rowptr, col, weight = adjacency
+        weight = None if weight is None else weight.to(source.dtype)
+        largest = k_largest_values(
+            source, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros
+        )
+        if own is None:
+            own = torch.zeros_like(largest[:, 0])
+        return torch.cat([own.unsqueeze(1), largest], dim=1)
+
+    def convolve(self, grid: Tensor) -> Tensor:
+        """The 1-D CNN over the positions of the grid."""
+        grid = F.dropout(grid, self.dropout, self.training)
+        out: Tensor = self.cnn(grid.transpose(1, 2))
+        num_nodes = grid.size(0)
+        if out.shape == (num_nodes, self.out_channels, 1):
+            out = out.squeeze(2)
+        if out.shape != (num_nodes, self.out_channels):
+            raise ValueError(
+                f"cnn must map [{num_nodes}, {self.in_channels}, {self.k + 1}] to "
+                f"[{num_nodes}, {self.out_channels}] or [{num_nodes}, {self.out_channels}, 1], "
+                f"got {list(out.shape)}"
+            )
+        return out
+
+    def _adjacency(
+        self,
+        edge_index: Graph | CSR | Tensor,
+        edge_weight: Tensor | None,
+        source: Tensor,
+        own: Tensor | None,
+    ) -> CSR:
+        for name, features in (("x", source), ("the target features", own)):
+            if features is not None and features.size(-1) != self.in_channels:
+                raise ValueError(
+                    f"{name} must have in_channels = {self.in_channels} features, "
+                    f"got shape {list(features.shape)}"
+                )
+        if isinstance(edge_index, CSR):
+            return edge_index
+        if isinstance(edge_index, Graph):
+            if edge_weight is not None:
+                raise ValueError("edge_weight must be None with a Graph, which holds its weights")
+            graph = edge_index
+        elif own is not source:
+            if self.rank == "normalized" or self.self_loops:
+                raise ValueError(
+                    "rank='normalized' and self_loops need one set of nodes, got a bipartite pair"
+                )
+            num_targets = _num_targets(edge_index, own)
+            return to_csr(edge_index, num_targets, source.size(0), edge_weight)
+        else:
+            graph = Graph.from_edge_index(edge_index, source.size(0), edge_weight=edge_weight)
+        return graph.adjacency(normalize=self.rank == "normalized", self_loops=self.self_loops)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, k={self.k})"
+
+
+def double_cnn(
+    in_channels: int,
+    out_channels: int,
+    k: int,
+    dropout: float,
+    activation: Callable[[Tensor], Tensor] | None,
+) -> Sequential:
+    """Two convolutions that take k + 1 positions to one, for odd k too.
+
+    For even k both kernels have k / 2 + 1 positions, as in the paper. The second has no bias, as in
+    the released program: with the identity between them it would add nothing.
+    """
+    hidden = max(1, (in_channels + out_channels) // 2)
+    return Sequential(
+        Conv1d(in_channels, hidden, (k + 1) // 2 + 1),
+        Activation(activation),
+        Dropout(dropout),
+        Conv1d(hidden, out_channels, k // 2 + 1, bias=False),
+    )
+
+
+class Activation(Module):
+    """A function as a module; ``None`` is the identity."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor] | None) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if self.function is None else self.function(x)
+
+    def extra_repr(self) -> str:
+        return "identity" if self.function is None else self.function.__name__
+
+
+def _num_targets(edge_index: Tensor, own: Tensor | None) -> int:
+    if own is not None:
+        return own.size(0)
+    if edge_index.layout != torch.strided:
+        return edge_index.size(0)
+    return int(edge_index[1].max()) + 1 if edge_index.numel() else 0

@@ -1,0 +1,7 @@
+"""The training loop with its settings, scores and checkpoints."""
+
+from lgcn.training.checkpoint import ModelSpec, Run
+from lgcn.training.config import Config
+from lgcn.training.loop import Result, State, evaluate, train
+
+__all__ = ["Config", "ModelSpec", "Result", "Run", "State", "evaluate", "train"]

@@ -1,0 +1,392 @@
+"""The training loop: one for transductive and inductive, sub-graph and whole-graph training."""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.optim import Adam, Optimizer
+
+from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.graph import Graph
+from lgcn.inference import forward
+from lgcn.nn.lgcn import LGCN
+from lgcn.sampling import GraphLoader, SubgraphLoader, select_subgraph, separate
+from lgcn.training import metrics
+from lgcn.training.checkpoint import ModelSpec, Run
+from lgcn.training.config import Config
+from lgcn.training.nadam import Nadam
+
+CHECKPOINT_SECONDS = 10.0
+
+
+@dataclass
+class State:
+    """Where training stands; everything in it goes into the checkpoint.
+
+    The honest rule reports the test score at the epoch with the best validation score (at ties,
+    the lower validation loss). The released program's rule reports the best test score of all
+    epochs at which validation did not get worse: it looks at the test set, so it is only recorded.
+    """
+
+    epoch: int = 0  # epochs done
+    best_epoch: int = 0
+    best_val_score: float = -1.0
+    best_val_loss: float = float("inf")
+    released_val_score: float = -1.0
+    released_test_score: float | None = None
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def record(self, entry: dict[str, Any]) -> bool:
+        """Takes in an evaluated epoch; tells whether it is the best so far."""
+        self.history.append(entry)
+        val_score, test_score = entry["val_score"], entry["test_score"]
+        if val_score >= self.released_val_score:
+            self.released_val_score = val_score
+            if test_score is not None:
+                self.released_test_score = max(test_score, self.released_test_score or 0.0)
+        better = (val_score, -entry["val_loss"]) > (self.best_val_score, -self.best_val_loss)
+        if better:
+            self.best_epoch = entry["epoch"]
+            self.best_val_score, self.best_val_loss = val_score, entry["val_loss"]
+        return better
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished training: the model with the best weights, and what was measured."""
+
+    model: LGCN
+    record: dict[str, Any]
+
+    @property
+    def test_score(self) -> float | None:
+        """The test score at the epoch with the best validation score."""
+        score: float | None = self.record["test_score"]
+        return score
+
+
+def train(
+    graph: Graph,
+    config: Config,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    on_epoch: Callable[[State], None] | None = None,
+) -> Result:
+    """Trains an LGCN.
+
+    Args:
+        graph: The graph, with features, labels, and training and validation masks.
+        config: The settings.
+        out: Folder for checkpoints, model and result. (default: nothing is written)
+        resume: Go on from the checkpoint in ``out``. (default: ``False``)
+        on_epoch: Called after every epoch, for showing progress. (default: nothing)
+    """
+    check_trainable(graph)
+    run = None if out is None else Run(out)
+    spec = ModelSpec.of(graph)
+    device = pick_device(config.device)
+    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
+        _seed(config.seed)
+        model = spec.build(config).to(device)
+        optimizer = make_optimizer(model, config)
+        best = _copy(model)
+        state = State()
+        if run is not None and resume:
+            state, best = _restore(run, model, optimizer, best)
+        elif run is not None:
+            run.start(config, spec)
+        loader = make_loader(graph, config)
+        evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
+        started, saved = time.monotonic() - state.seconds, time.monotonic()
+
+        while state.epoch < config.max_epochs:
+            if state.epoch - state.best_epoch >= config.patience and state.history:
+                break
+            epoch = state.epoch + 1
+            _seed(config.seed, epoch)
+            train_loss = _train_epoch(model, optimizer, loader, epoch, device, run)
+            state.epoch = epoch
+            state.seconds = time.monotonic() - started
+            if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
+                scores = evaluate(model, evaluated, ("val", "test"))
+                entry = {
+                    "epoch": epoch,
+                    "train_loss": train_loss,
+                    "val_loss": scores["val"]["loss"],
+                    "val_score": scores["val"]["score"],
+                    "test_score": scores.get("test", {}).get("score"),
+                }
+                if state.record(entry):
+                    best = _copy(model)
+            if on_epoch is not None:
+                on_epoch(state)
+            if run is not None and (
+                stopped.is_set() or time.monotonic() - saved > CHECKPOINT_SECONDS
+            ):
+                _save(run, model, optimizer, best, state)
+                saved = time.monotonic()
+            if run is not None and stopped.is_set():
+                raise TrainingInterrupted(
+                    f"stopped after epoch {epoch}; its state is saved. "
+                    f"Go on with: lgcn train --resume --out {run.folder}"
+                )
+
+        model.load_state_dict(best)
+        record = _summary(model, graph, evaluated, loader, config, state)
+        record["out"] = None if run is None else str(run.folder)
+        if run is not None:
+            run.finish(best, {**record, "history": state.history})
+    return Result(model.eval(), record)
+
+
+def _train_epoch(
+    model: Module,
+    optimizer: Optimizer,
+    loader: SubgraphLoader | GraphLoader,
+    epoch: int,
+    device: torch.device,
+    run: Run | None,
+) -> float:
+    model.train()
+    total = torch.zeros((), device=device)
+    steps = 0
+    for batch in loader.epoch(epoch):
+        batch = batch.to(device)
+        assert batch.y is not None
+        if batch.train_mask is None or not bool(batch.train_mask.any()):
+            continue
+        optimizer.zero_grad()
+        logits = model(batch.x, batch)
+        loss = metrics.loss(logits[batch.train_mask], batch.y[batch.train_mask])
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        total += loss.detach()
+        steps += 1
+    mean = float(total) / max(steps, 1)
+    if not np.isfinite(mean):
+        kept = run.load_checkpoint() if run is not None else None
+        where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
+        raise TrainingDiverged(
+            f"the loss became {mean} in epoch {epoch}.{where} "
+            "A smaller learning rate may help: --set lr=0.01"
+        )
+    return mean
+
+
+@torch.no_grad()
+def evaluate(
+    model: Module, graphs: list[Graph], splits: tuple[str, ...]
+) -> dict[str, dict[str, float]]:
+    """Loss and scores of each split that has nodes, over all the graphs together."""
+    found: dict[str, list[tuple[Tensor, Tensor]]] = {split: [] for split in splits}
+    for graph in graphs:
+        logits = forward(model, graph)
+        for split in splits:
+            mask = graph.mask(split)
+            if mask is not None and graph.y is not None:
+                found[split].append((logits[mask], graph.y[mask]))
+    scores = {}
+    for split, parts in found.items():
+        if sum(len(y) for _, y in parts) == 0:
+            continue
+        logits, y = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+        scores[split] = {
+            "nodes": len(y),
+            "loss": float(metrics.loss(logits, y)),
+            "score": metrics.score(logits, y),
+        }
+        if y.dim() == 2:
+            scores[split]["label_accuracy"] = metrics.label_accuracy(logits, y)
+    return scores
+
+
+def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
+    """The graphs on which validation and test nodes are scored.
+
+    By default these are whole graphs. The released program scores each split on the sub-graph
+    around its nodes.
+    """
+    if config.evaluate_on == "graph":
+        parts = separate(graph)
+        return [p for p in parts if _any(p.val_mask) or _any(p.test_mask)]
+    around = []
+    for split, other in (("val", "test_mask"), ("test", "val_mask")):
+        mask = graph.mask(split)
+        if mask is not None and _any(mask):
+            nodes = select_subgraph(
+                graph, roots=mask, max_nodes=None, max_hops=config.max_hops, seed=config.seed
+            )
+            part = graph.subgraph(nodes, keep_degree=config.keep_degree)
+            without: dict[str, Any] = {other: None}
+            around.append(replace(part, **without))
+    return around
+
+
+def make_loader(graph: Graph, config: Config) -> SubgraphLoader | GraphLoader:
+    """The mini-batches of the training nodes."""
+    if config.training == "whole":
+        return GraphLoader(graph, seed=config.seed)
+    return SubgraphLoader(
+        graph,
+        roots=graph.train_mask,
+        n_init=config.n_init,
+        max_nodes=config.max_nodes,
+        max_expand=config.max_expand,
+        max_hops=config.max_hops,
+        batch_size=config.subgraphs_per_batch,
+        resample=config.resample,
+        keep_degree=config.keep_degree,
+        seed=config.seed,
+        num_workers=config.num_workers,
+    )
+
+
+def make_optimizer(model: Module, config: Config) -> Optimizer:
+    """Adam or Nadam; their L2 term is that of lambda / 2 times the squared norm."""
+    weights = [p for p in model.parameters() if p.dim() > 1]
+    biases = [p for p in model.parameters() if p.dim() <= 1]
+    decay = config.weight_decay
+    groups = [
+        {"params": weights, "weight_decay": decay},
+        {"params": biases, "weight_decay": decay if config.decay_biases else 0.0},
+    ]
+    kind = Adam if config.optimizer == "adam" else Nadam
+    return kind(groups, lr=config.lr)
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of that name; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device {name!r} is not available: {error}") from error
+    return device
+
+
+def check_trainable(graph: Graph) -> None:
+    """Raises UsageError where the graph lacks something that training needs."""
+    if graph.x is None or graph.num_features == 0:
+        raise UsageError(f"{graph.name} has no features (x) to learn from")
+    if graph.y is None:
+        raise UsageError(f"{graph.name} has no labels (y) to learn from")
+    values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
+    if not bool(torch.isfinite(values).all()):
+        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
+    for split in ("train", "val"):
+        mask = graph.mask(split)
+        if mask is None or not _any(mask):
+            raise UsageError(f"{graph.name} has no {split} nodes: {split}_mask is empty")
+        if not graph.multi_label and int(graph.y[mask].min()) < 0:
+            raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
+
+
+@contextlib.contextmanager
+def stop_request(active: bool) -> Iterator[threading.Event]:
+    """Turns Ctrl-C and SIGTERM into a request to stop after the epoch; a second one stops at once.
+
+    Only the main thread can receive signals; elsewhere nothing changes.
+    """
+    requested = threading.Event()
+    if not active or threading.current_thread() is not threading.main_thread():
+        yield requested
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        if requested.is_set():
+            raise KeyboardInterrupt
+        requested.set()
+
+    previous = {
+        number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield requested
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
+
+
+def _summary(
+    model: LGCN,
+    graph: Graph,
+    evaluated: list[Graph],
+    loader: SubgraphLoader | GraphLoader,
+    config: Config,
+    state: State,
+) -> dict[str, Any]:
+    scores = evaluate(model, evaluated, ("val", "test"))
+    test = scores.get("test", {})
+    record: dict[str, Any] = {
+        "dataset": config.dataset,
+        "metric": metrics.metric_name(graph.multi_label),
+        "seed": config.seed,
+        "val_score": scores["val"]["score"],
+        "test_score": test.get("score"),
+        "test_score_released_rule": state.released_test_score,
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "seconds": state.seconds,
+        "nodes_per_batch": [batch.num_nodes for batch in loader.epoch(1)],
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+    if graph.multi_label:
+        record["test_label_accuracy"] = test.get("label_accuracy")
+    return record
+
+
+def _save(run: Run, model: Module, optimizer: Optimizer, best: Any, state: State) -> None:
+    if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
+        return  # the next epoch's loss will say so; the checkpoint before stays
+    tensors = {f"model.{key}": value for key, value in model.state_dict().items()}
+    tensors |= {f"best.{key}": value for key, value in best.items()}
+    for number, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{key}": value for key, value in values.items()}
+    run.save_checkpoint(state.epoch, tensors, vars(state))
+
+
+def _restore(
+    run: Run, model: Module, optimizer: Optimizer, best: dict[str, Tensor]
+) -> tuple[State, dict[str, Tensor]]:
+    checkpoint = run.load_checkpoint()
+    if checkpoint is None:  # stopped before the first checkpoint: begin anew
+        return State(), best
+    _, tensors, state = checkpoint
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    for name, value in tensors.items():
+        part, _, key = name.partition(".")
+        parts[part][key] = value
+    model.load_state_dict(parts["model"])
+    optimizer_state = optimizer.state_dict()
+    for name, value in parts["optimizer"].items():
+        number, _, key = name.partition(".")
+        optimizer_state["state"].setdefault(int(number), {})[key] = value
+    optimizer.load_state_dict(optimizer_state)
+    return State(**state), parts["best"]
+
+
+def _copy(model: Module) -> dict[str, Tensor]:
+    return {key: value.detach().clone() for key, value in model.state_dict().items()}
+
+
+def _seed(*numbers: int) -> None:
+    # One seed an epoch instead of one stream: a resumed run needs no generator state.
+    torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
+
+
+def _any(mask: Tensor | None) -> bool:
+    return mask is not None and bool(mask.any())

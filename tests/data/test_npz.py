@@ -1,0 +1,185 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lgcn.data import dataset_files, describe, load_dataset, npz_names
+from lgcn.errors import DataError
+
+from .conftest import need
+
+
+def write_npz(path: Path, **changed: Any) -> None:
+    """Four nodes, five features; ``None`` leaves an array out."""
+    arrays = {
+        "edges": np.array([[0, 1], [1, 0], [2, 2], [3, 1]], dtype=np.int32),
+        "labels": np.array([0, 1, -1, 1], dtype=np.int16),
+        "feat_indptr": np.array([0, 2, 3, 3, 5], dtype=np.int32),
+        "feat_indices": np.array([4, 0, 1, 2, 3], dtype=np.int16),
+        "feat_shape": np.array([4, 5]),
+        "feat_values": np.array([3, 1, 7, 2, 2], dtype=np.float32),
+    }
+    arrays |= changed
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (5, 4)], ids=["nodes-first", "features-first"])
+def test_load(shape: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "small.npz"
+    write_npz(path, feat_shape=np.array(shape))
+    graph = load_dataset(str(path), normalize_features=False)
+    assert (graph.name, graph.num_nodes, graph.num_classes) == ("small", 4, 2)
+    assert graph.edge_index.T.tolist() == [[1, 0], [0, 1], [3, 1], [1, 3]]
+    assert graph.y is not None
+    assert graph.y.tolist() == [0, 1, -1, 1]
+    assert graph.x is not None
+    assert graph.x.layout == torch.sparse_csr
+    assert graph.x.to_dense().tolist() == [
+        [1, 0, 0, 0, 3],
+        [0, 7, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 2, 2, 0],
+    ]
+    in_split = torch.stack([graph.mask(split) for split in ("train", "val", "test")]).sum(0)  # type: ignore[arg-type, misc]
+    assert in_split.tolist() == [1, 1, 0, 1]
+
+
+def test_features_are_row_normalised_by_default(tmp_path: Path) -> None:
+    write_npz(tmp_path / "small.npz")
+    graph = load_dataset("small", tmp_path)
+    assert graph.x is not None
+    assert graph.x.to_dense().tolist() == [
+        [0.25, 0, 0, 0, 0.75],
+        [0, 1, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 0.5, 0.5, 0],
+    ]
+
+
+def test_values_are_one_where_absent(tmp_path: Path) -> None:
+    write_npz(tmp_path / "small.npz", feat_values=None)
+    graph = load_dataset("small", tmp_path, normalize_features=False)
+    assert graph.x is not None
+    assert graph.x.values().tolist() == [1] * 5
+
+
+def test_names_of_nodes_and_classes(tmp_path: Path) -> None:
+    names, classes = np.array(["a", "b", "c", "d"]), np.array(["red", "green", "blue"])
+    write_npz(tmp_path / "small.npz", names=names, classes=classes)
+    graph = load_dataset("small", tmp_path)
+    assert graph.label_names == ("red", "green", "blue")
+    assert graph.num_classes == 3
+    assert graph.node_ids is not None
+    assert graph.node_ids.tolist() == ["a", "b", "c", "d"]
+
+
+def test_split_options(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    write_npz(
+        tmp_path / "small.npz",
+        labels=rng.integers(0, 2, 100),
+        feat_indptr=np.zeros(101, dtype=int),
+        feat_indices=np.empty(0, dtype=int),
+        feat_values=None,
+        feat_shape=np.array([100, 5]),
+    )
+    graph = load_dataset("small", tmp_path, labels_per_class=3, num_val=10, split_seed=1)
+    other = load_dataset("small", tmp_path, labels_per_class=3, num_val=10, split_seed=2)
+    counts = [int(graph.mask(split).sum()) for split in ("train", "val", "test")]  # type: ignore[union-attr]
+    assert counts == [6, 10, 84]
+    assert not torch.equal(graph.train_mask, other.train_mask)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", ["small.npz", "npz/small.npz"])
+def test_found_by_bare_name(place: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_npz(cache / place)
+    assert load_dataset("small").name == "small"
+    assert dataset_files("small") == [cache / place]
+    assert str(cache / place) in describe("small")
+    assert npz_names() == (["small"] if place.startswith("npz/") else [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"edges": None}, "edges missing"),
+        ({"edges": np.array([[0, 4]])}, "edges"),
+        ({"edges": np.array([[-1, 0]])}, "edges"),
+        ({"edges": np.array([[0.0, 1.0]])}, "edges"),
+        ({"edges": np.array([[0, 1, 2]])}, "edges"),
+        ({"edges": np.array([[0, None]])}, "edges"),
+        ({"labels": np.array([0, 1, -2, 1])}, "labels"),
+        ({"labels": np.array([0, 1, 10**12, 1])}, "labels"),
+        ({"labels": np.array([0.0, 1, 0, 1])}, "labels"),
+        ({"labels": np.empty(0, dtype=int)}, "labels"),
+        ({"classes": np.array(["one"])}, "labels"),
+        ({"names": np.array(["one"])}, "names"),
+        ({"feat_shape": np.array([3, 5])}, "feat_shape"),
+        ({"feat_shape": np.array([4])}, "feat_shape"),
+        ({"feat_shape": np.array([4, 4])}, "feature numbers"),
+        ({"feat_indptr": np.array([0, 2, 3, 5])}, "row pointer"),
+        ({"feat_indptr": np.array([0, 3, 2, 3, 5])}, "row pointer"),
+        ({"feat_indptr": np.array([0, 2, 3, 3, 6])}, "row pointer"),
+        ({"feat_indptr": np.array([1, 2, 3, 3, 5])}, "row pointer"),
+        ({"feat_indices": np.array([4, 0, -1, 2, 3])}, "feature numbers"),
+        ({"feat_indices": np.array(4)}, "feature numbers"),
+        ({"feat_values": np.ones(4)}, "feature values"),
+        ({"feat_values": np.array([1, 2, np.inf, 0, 0])}, "feature values"),
+        ({"feat_values": np.array(["a"] * 5)}, "feature values"),
+    ],
+)
+def test_wrong_arrays_are_named(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "small.npz"
+    write_npz(path, **changed)
+    with pytest.raises(DataError, match=rf"small\.npz.*{message}"):
+        load_dataset(str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04garbage", None])
+def test_garbage(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "small.npz"
+    write_npz(path)
+    path.write_bytes(path.read_bytes()[:-30] if content is None else content)
+    with pytest.raises(DataError, match=r"small\.npz"):
+        load_dataset(str(path))
+
+
+def test_changed_bytes_in_an_array_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "small.npz"
+    write_npz(path)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"NUMPY") + 130] ^= 255  # in the numbers of the first array; zip has a checksum
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"small\.npz: cannot read the array edges"):
+        load_dataset(str(path))
+
+
+def test_a_single_array_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "small.npz"
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(DataError, match="archive"):
+        load_dataset(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("amazon_computers", (13752, 2 * 245861, 767, 10)),
+        ("coauthor_cs", (18333, 2 * 81894, 6805, 15)),
+    ],
+)
+def test_real_files(name: str, sizes: tuple[int, ...], real_data: Path) -> None:
+    need(real_data, f"{name}.npz")
+    graph = load_dataset(name, real_data)
+    found = (graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes)
+    assert found == sizes
+    assert int(graph.train_mask.sum()) == 20 * graph.num_classes  # type: ignore[union-attr]
+    assert graph.x is not None
+    rows = torch.repeat_interleave(graph.x.crow_indices().diff())
+    sums = torch.zeros(graph.num_nodes).index_add_(0, rows, graph.x.values())
+    assert torch.allclose(sums[sums != 0], torch.ones(()), atol=1e-5)

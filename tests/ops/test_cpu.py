@@ -1,0 +1,116 @@
+"""The Numba kernels: equal to the reference, whatever the number of threads."""
+
+from collections.abc import Callable, Iterator
+
+import numba
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+from lgcn.ops import cpu, reference
+
+from .graphs import Case, assert_same, cases, oracle, random_graph
+
+
+@pytest.fixture
+def two_threads() -> Iterator[Callable[[int], None]]:
+    """A function that sets the number of Numba threads."""
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("needs two cores")
+    before = numba.get_num_threads()
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
+
+
+@settings(deadline=None, max_examples=100)
+@given(case=cases())
+def test_selects_what_the_reference_selects(case: Case) -> None:
+    arguments = (case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete)
+    values, position = cpu.k_largest(*arguments)
+    expected_values, expected_position, _ = oracle(case)
+    assert_same(values, expected_values)
+    assert_same(position, expected_position)
+    for actual, expected in zip(reference.k_largest(*arguments), (values, position), strict=True):
+        assert_same(actual, expected)
+    assert_same(
+        cpu.neighbor_at(position, case.rowptr, case.col),
+        reference.neighbor_at(position, case.rowptr, case.col),
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(case=cases())
+def test_gradients_equal_those_of_the_reference(case: Case) -> None:
+    x = case.x.nan_to_num(3, 4, -4)
+    weight = case.edge_weight
+    _, position = cpu.k_largest(x, case.rowptr, case.col, case.k, weight, case.compete)
+    grad = torch.randn(position.shape, generator=torch.Generator().manual_seed(0)).to(x.dtype)
+    selected = (grad, position, case.rowptr, case.col, weight, x.size(0))
+    torch.testing.assert_close(
+        cpu.k_largest_grad_x(*selected), reference.k_largest_grad_x(*selected)
+    )
+    chosen = (grad, position, x, case.rowptr, case.col)
+    torch.testing.assert_close(
+        cpu.k_largest_grad_weight(*chosen), reference.k_largest_grad_weight(*chosen)
+    )
+
+
+@pytest.mark.parametrize("channels", [1, 15, 16, 17, 64, 129])
+@pytest.mark.parametrize("k", [1, 4, 33])
+def test_hubs_and_wide_features(channels: int, k: int) -> None:
+    # Degrees from 0 to 300 with a hub of 5000, so that every branch on degree and k is taken.
+    rng = np.random.default_rng(channels)
+    degrees = np.append(rng.integers(0, 300, 12), [5000, 0, k, k - 1, k + 1])
+    rowptr = torch.tensor([0, *np.cumsum(degrees)])
+    col = torch.from_numpy(rng.integers(0, 500, rowptr[-1].item()))
+    x = torch.randn(500, channels, generator=torch.Generator().manual_seed(k))
+    for actual, expected in zip(
+        cpu.k_largest(x, rowptr, col, k, None, False),
+        reference.k_largest(x, rowptr, col, k, None, False),
+        strict=True,
+    ):
+        assert_same(actual, expected)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(
+    two_threads: Callable[[int], None],
+) -> None:
+    rowptr, col = random_graph(400, 300, 12)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 40, generator=generator)
+    weight = torch.randn(col.numel(), generator=generator)
+    grad = torch.randn(400, 5, 40, generator=generator)
+
+    def everything() -> list[Tensor]:
+        values, position = cpu.k_largest(x, rowptr, col, 5, weight, False)
+        dense = cpu.spmm(rowptr, col, weight, x)
+        return [
+            values,
+            position,
+            cpu.neighbor_at(position, rowptr, col),
+            cpu.k_largest_grad_x(grad, position, rowptr, col, weight, 300),
+            cpu.k_largest_grad_weight(grad, position, x, rowptr, col),
+            dense,
+            cpu.spmm_grad_value(dense, rowptr, col, x),
+            cpu.spmm_grad_dense(dense, rowptr, col, weight, 300),
+        ]
+
+    two_threads(1)
+    alone = everything()
+    two_threads(2)
+    for actual, expected in zip(everything(), alone, strict=True):
+        assert actual.numpy().tobytes() == expected.numpy().tobytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_chunks_cover_all_rows_in_order(count: int) -> None:
+    rowptr, _ = random_graph(50, 50, 4)
+    chunks = cpu._row_chunks(rowptr.numpy(), count)
+    assert chunks[0] == 0
+    assert chunks[-1] == 50
+    assert (np.diff(chunks) >= 0).all()
+    work = np.diff(chunks + rowptr.numpy()[chunks])
+    longest_row = int(rowptr.diff().max()) + 1
+    assert work.max() <= work.sum() / count + longest_row

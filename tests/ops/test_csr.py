@@ -1,0 +1,99 @@
+"""When the contents of a CSR structure are checked, and when not again."""
+
+import gc
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from lgcn.ops import csr
+
+Count = Callable[[], int]
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> Count:
+    """How often the O(E) check has run."""
+    checks = []
+    check = csr._check_contents
+    monkeypatch.setattr(csr, "_check_contents", lambda *args: checks.append(1) or check(*args))
+    return lambda: len(checks)
+
+
+def graph() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.tensor([0, 2, 3]), torch.tensor([0, 1, 1])
+
+
+def test_checked_once(count: Count) -> None:
+    rowptr, col = graph()
+    for _ in range(3):
+        csr.check_range(rowptr, col, 2)
+    assert count() == 1
+
+
+def test_fewer_columns_are_noticed_without_another_pass(count: Count) -> None:
+    rowptr, col = graph()
+    csr.check_range(rowptr, col, 2)
+    with pytest.raises(ValueError, match=r"col must be smaller .*\(1\), got col.max\(\) = 1"):
+        csr.check_range(rowptr, col, 1)
+    assert count() == 1
+
+
+def test_a_change_in_place_is_checked_anew(count: Count) -> None:
+    rowptr, col = graph()
+    csr.check_range(rowptr, col, 2)
+    col[0] = 1
+    csr.check_range(rowptr, col, 2)
+    assert count() == 2
+    col[0] = -5
+    with pytest.raises(ValueError, match=r"col must not be negative, got col.min\(\) = -5"):
+        csr.check_range(rowptr, col, 2)
+    col[0] = 0
+    rowptr[1] = 4
+    with pytest.raises(ValueError, match="rowptr must not decrease"):
+        csr.check_range(rowptr, col, 2)
+
+
+def test_another_rowptr_with_the_same_col_is_checked(count: Count) -> None:
+    rowptr, col = graph()
+    csr.check_range(rowptr, col, 2)
+    csr.check_range(torch.tensor([0, 1, 3]), col, 2)
+    assert count() == 2
+    with pytest.raises(ValueError, match=r"rowptr must end with .*\(3\), got rowptr\[-1\] = 2"):
+        csr.check_range(torch.tensor([0, 1, 2]), col, 2)
+
+
+def test_a_failed_check_is_not_remembered(count: Count) -> None:
+    rowptr, col = torch.tensor([0, 1]), torch.tensor([-1])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="col must not be negative"):
+            csr.check_range(rowptr, col, 1)
+    assert count() == 2
+
+
+def test_graphs_are_forgotten_with_their_tensors() -> None:
+    gc.collect()
+    before = len(csr._checked)
+    rowptr, col = graph()
+    csr.check_range(rowptr, col, 2)
+    assert len(csr._checked) == before + 1
+    del rowptr, col
+    gc.collect()
+    assert len(csr._checked) == before
+
+
+def test_inference_tensors_are_checked_every_time(count: Count) -> None:
+    with torch.inference_mode():
+        rowptr, col = graph()
+        csr.check_range(rowptr, col, 2)
+        col[0] = -1
+        with pytest.raises(ValueError, match="col must not be negative"):
+            csr.check_range(rowptr, col, 2)
+    assert count() == 2
+
+
+def test_a_graph_without_entries() -> None:
+    col = torch.empty(0, dtype=torch.int64)
+    csr.check_range(torch.zeros(1, dtype=torch.int64), col, 0)
+    with pytest.raises(ValueError, match=r"rowptr must end with .*\(0\), got rowptr\[-1\] = 1"):
+        csr.check_range(torch.tensor([0, 1]), col, 0)

@@ -1,0 +1,318 @@
+"""The operator as its users see it: what it selects, its gradients, its checks, compilation."""
+
+import math
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from lgcn.ops import csr, k_largest, k_largest_values
+
+from .graphs import DTYPES, Case, assert_same, cases, oracle, random_graph
+
+MODES = ("pad", "compete")
+
+
+def star(values: list[float]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """One row whose neighbours have these values in their one feature."""
+    return torch.tensor(values)[:, None], torch.tensor([0, len(values)]), torch.arange(len(values))
+
+
+def distinct(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Float64 numbers around zero without ties, far enough apart for finite differences."""
+    count = math.prod(shape)
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy((rng.permutation(count) - 0.4 * count + 0.3).reshape(shape) / 7)
+
+
+@settings(deadline=None, max_examples=150)
+@given(case=cases())
+def test_equals_the_oracle(case: Case) -> None:
+    values, index = k_largest(
+        case.x, case.rowptr, case.col, case.k, edge_weight=case.edge_weight, zeros=case.zeros
+    )
+    expected_values, _, expected_index = oracle(case)
+    assert_same(values, expected_values)
+    assert_same(index, expected_index)
+
+
+def test_figure_2_of_the_paper() -> None:
+    x, rowptr, col = star([5.0, 0.0, 9.0, 3.0, 0.0, 6.0])
+    values, index = k_largest(x, rowptr, col, 4)
+    assert values.flatten().tolist() == [9, 6, 5, 3]
+    assert index.flatten().tolist() == [2, 5, 0, 3]
+
+
+def test_pad_keeps_negative_values_and_fills_at_the_end() -> None:
+    values, index = k_largest(*star([-1.0, 2.0, -3.0]), 5, zeros="pad")
+    assert values.flatten().tolist() == [2, -1, -3, 0, 0]
+    assert index.flatten().tolist() == [1, 0, 2, -1, -1]
+
+
+def test_compete_puts_zeros_in_place_of_negative_values() -> None:
+    values, index = k_largest(*star([-1.0, 2.0, 0.0, -3.0]), 3, zeros="compete")
+    assert values.flatten().tolist() == [2, 0, 0]
+    assert index.flatten().tolist() == [1, 2, -1]
+
+
+def test_nan_ranks_above_infinity_and_ties_go_to_the_earlier_position() -> None:
+    nan, inf = math.nan, math.inf
+    values, index = k_largest(*star([1.0, -nan, inf, 1.0, nan, 0.0, -0.0]), 7)
+    assert_same(values.flatten(), torch.tensor([nan, nan, inf, 1, 1, 0, 0]))
+    assert index.flatten().tolist() == [1, 4, 2, 0, 3, 5, 6]
+
+
+def test_weights_of_parallel_edges_are_ranked_apart() -> None:
+    x, rowptr, col = torch.tensor([[2.0]]), torch.tensor([0, 3]), torch.tensor([0, 0, 0])
+    weight = torch.tensor([1.0, -1.0, 3.0], requires_grad=True)
+    values, index = k_largest(x, rowptr, col, 2, edge_weight=weight)
+    assert values.flatten().tolist() == [6, 2]
+    assert index.flatten().tolist() == [0, 0]
+    values.backward(torch.tensor([[[1.0], [10.0]]]))
+    assert weight.grad.tolist() == [20, 0, 2]
+
+
+@pytest.mark.parametrize(("rows", "sources", "channels"), [(0, 0, 3), (0, 4, 3), (3, 0, 3)])
+@pytest.mark.parametrize("zeros", MODES)
+def test_graphs_without_edges(rows: int, sources: int, channels: int, zeros: str) -> None:
+    x = torch.ones(sources, channels, requires_grad=True)
+    col = torch.empty(0, dtype=torch.int64)
+    values, index = k_largest(x, torch.zeros(rows + 1, dtype=torch.int64), col, 2, zeros=zeros)
+    assert_same(values.detach(), torch.zeros(rows, 2, channels))
+    assert_same(index, torch.full((rows, 2, channels), -1))
+    values.sum().backward()
+    assert_same(x.grad, torch.zeros(sources, channels))
+
+
+def test_no_features() -> None:
+    rowptr, col = random_graph(5, 5, 2)
+    values, index = k_largest(torch.ones(5, 0), rowptr, col, 3)
+    assert values.shape == index.shape == (5, 3, 0)
+
+
+def test_inputs_need_not_be_contiguous() -> None:
+    rowptr, col = random_graph(30, 20, 5)
+    x = torch.randn(6, 20).T
+    spread = col.repeat_interleave(2)[::2]
+    weight = torch.randn(2 * col.numel())[::2]
+    assert not any(tensor.is_contiguous() for tensor in (x, spread, weight))
+    expected = k_largest(x.contiguous(), rowptr, col, 3, edge_weight=weight.contiguous())
+    for actual, wanted in zip(
+        k_largest(x, rowptr, spread, 3, edge_weight=weight), expected, strict=True
+    ):
+        assert_same(actual, wanted)
+
+
+def test_a_numpy_integer_is_a_k() -> None:
+    values, _ = k_largest(*star([1.0, 2.0]), np.int64(1))
+    assert values.flatten().tolist() == [2]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_alone_and_types_of_the_results(dtype: torch.dtype) -> None:
+    rowptr, col = random_graph(30, 20, 5, index_dtype=torch.int32)
+    x = torch.randn(20, 4).to(dtype)
+    values, index = k_largest(x, rowptr, col, 3, zeros="compete")
+    assert values.dtype == dtype
+    assert index.dtype == torch.int32
+    assert_same(k_largest_values(x, rowptr, col, 3, zeros="compete"), values)
+
+
+# Gradients
+
+
+@pytest.mark.parametrize("zeros", MODES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradcheck(zeros: str, weighted: bool) -> None:
+    rowptr, col = random_graph(6, 5, 3, seed=1)
+    x = distinct(5, 3).requires_grad_()
+    weight = (1 + distinct(col.numel(), seed=2) / 100).requires_grad_() if weighted else None
+
+    def select(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        return k_largest(x, rowptr, col, 2, edge_weight=weight, zeros=zeros)[0]
+
+    assert torch.autograd.gradcheck(select, (x, weight))
+
+
+def test_gradient_goes_to_the_selected_only() -> None:
+    x, rowptr, col = star([3.0, -1.0, 7.0, 5.0])
+    x.requires_grad_()
+    values, index = k_largest(x, rowptr, col, 2)
+    assert values.requires_grad
+    assert not index.requires_grad
+    values.backward(torch.tensor([[[1.0], [2.0]]]))
+    assert x.grad.flatten().tolist() == [0, 0, 1, 2]
+
+
+def test_filled_zeros_have_no_gradient() -> None:
+    x, rowptr, col = star([-3.0, 4.0])
+    x.requires_grad_()
+    k_largest(x, rowptr, col, 3, zeros="compete")[0].sum().backward()
+    assert x.grad.flatten().tolist() == [0, 1]
+
+
+def test_gradient_for_weights_alone() -> None:
+    x, rowptr, col = star([3.0, -1.0, 7.0])
+    weight = torch.ones(3, requires_grad=True)
+    k_largest_values(x, rowptr, col, 2, edge_weight=weight).sum().backward()
+    assert weight.grad.tolist() == [3, 0, 7]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_gradients_are_summed_in_float32(dtype: torch.dtype) -> None:
+    # 4096 rows select the one node: added up in half precision the sum would stop growing.
+    x = torch.ones(1, 1, dtype=dtype, requires_grad=True)
+    rowptr, col = torch.arange(4097), torch.zeros(4096, dtype=torch.int64)
+    k_largest_values(x, rowptr, col, 1).sum().backward()
+    assert x.grad.item() == 4096
+
+
+# Compilation
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_opcheck(weighted: bool) -> None:
+    rowptr, col = random_graph(6, 5, 3)
+    x = distinct(5, 3).requires_grad_()
+    weight = distinct(col.numel(), seed=1).requires_grad_() if weighted else None
+    results = torch.library.opcheck(
+        torch.ops.lgcn.k_largest.default, (x, rowptr, col, 2, weight, True)
+    )
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def compiled_equals_eager(backend: str) -> None:
+    rowptr, col = random_graph(12, 10, 4)
+
+    def loss(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, index = k_largest(x * 2, rowptr, col, 3, edge_weight=weight)
+        return values.square().sum(), index
+
+    compiled = torch.compile(loss, fullgraph=True, backend=backend)
+    results = []
+    for function in (loss, compiled):
+        x = distinct(10, 4).requires_grad_()
+        weight = distinct(col.numel(), seed=1).requires_grad_()
+        total, index = function(x, weight)
+        total.backward()
+        results.append((total.detach(), index, x.grad, weight.grad))
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_compiles_forward_and_backward() -> None:
+    compiled_equals_eager("aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+def test_compiles_with_inductor() -> None:
+    compiled_equals_eager("inductor")
+
+
+def test_compiled_code_serves_graphs_of_any_size() -> None:
+    compiled = torch.compile(k_largest, fullgraph=True, backend="aot_eager", dynamic=True)
+    for num_nodes in (7, 12, 30):
+        rowptr, col = random_graph(num_nodes, num_nodes, 4, seed=num_nodes)
+        x = distinct(num_nodes, 5)
+        for actual, expected in zip(
+            compiled(x, rowptr, col, 3), k_largest(x, rowptr, col, 3), strict=True
+        ):
+            assert_same(actual, expected)
+
+
+# Checks
+
+GOOD = {
+    "x": torch.ones(3, 2),
+    "rowptr": torch.tensor([0, 2, 4]),
+    "col": torch.tensor([0, 1, 2, 0]),
+    "k": 2,
+}
+WRONG = [
+    ({"k": 0}, "k must be at least 1, got 0"),
+    ({"k": -3}, "k must be at least 1, got -3"),
+    ({"k": 2.0}, "k must be an integer of at least 1, got 2.0"),
+    ({"k": True}, "k must be an integer of at least 1, got True"),
+    ({"zeros": "last"}, "zeros must be 'pad' or 'compete', got 'last'"),
+    ({"x": torch.ones(3)}, r"x must have shape \[nodes, features\], got \(3,\)"),
+    ({"x": torch.ones(3, 2, dtype=torch.int64)}, "x must be float32.* got torch.int64"),
+    ({"rowptr": torch.tensor([0, 3, 2, 4])}, r"rowptr must not decrease.*= 3 .*= 2"),
+    ({"rowptr": torch.tensor([1, 2, 4])}, r"rowptr must start with 0.*= 1"),
+    ({"rowptr": torch.tensor([0, 2, 5])}, r"rowptr must end with .*\(4\).*= 5"),
+    ({"rowptr": torch.tensor([0, 2])}, r"rowptr must end with .*\(4\).*= 2"),
+    ({"rowptr": torch.empty(0, dtype=torch.int64)}, "rowptr must have .*got no entry"),
+    ({"rowptr": torch.zeros(1, 3, dtype=torch.int64)}, r"rowptr must be one-dim.*\(1, 3\)"),
+    ({"rowptr": torch.tensor([0.0, 4.0])}, "rowptr must be int32 or int64, got torch.float32"),
+    ({"rowptr": torch.tensor([0, 2, 4]).int()}, "rowptr and col must have one dtype.*int32"),
+    ({"rowptr": torch.zeros(3, dtype=torch.int64, device="meta")}, "one device.*meta"),
+    ({"col": torch.tensor([0, 1, 3, 0])}, r"col must be smaller .*\(3\).*= 3"),
+    ({"col": torch.tensor([0, 1, -1, 0])}, "col must not be negative.*= -1"),
+    ({"col": torch.zeros(2, 2, dtype=torch.int64)}, r"col must be one-dimensional.*\(2, 2\)"),
+    ({"col": torch.zeros(4, dtype=torch.int16)}, "col must be int32 or int64, got torch.int16"),
+    ({"x": torch.ones(3, 2, device="meta")}, "x and col must be on one device.*meta"),
+    ({"edge_weight": torch.ones(3)}, r"edge_weight must have one entry .*\(4\).*\(3,\)"),
+    ({"edge_weight": torch.ones(4).double()}, "edge_weight must have the dtype.*float64"),
+    ({"edge_weight": torch.ones(4, device="meta")}, "edge_weight must be on the device.*meta"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
+def test_wrong_input_is_named(wrong: dict[str, Any], message: str) -> None:
+    assert k_largest(**GOOD)[0].shape == (2, 2, 2)
+    with pytest.raises(ValueError, match=message):
+        k_largest(**(GOOD | wrong))
+
+
+def test_contents_are_checked_once_per_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = []
+    check = csr._check_contents
+    monkeypatch.setattr(csr, "_check_contents", lambda *args: checks.append(1) or check(*args))
+    rowptr, col = random_graph(5, 5, 3)
+    for _ in range(3):
+        x = torch.randn(5, 2, requires_grad=True)
+        k_largest(x, rowptr, col, 2)[0].sum().backward()
+    assert len(checks) == 1
+
+
+# GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@settings(deadline=None, max_examples=100)
+@given(case=cases())
+def test_cuda_equals_the_oracle(case: Case) -> None:
+    weight = None if case.edge_weight is None else case.edge_weight.cuda()
+    values, index = k_largest(
+        case.x.cuda(),
+        case.rowptr.cuda(),
+        case.col.cuda(),
+        case.k,
+        edge_weight=weight,
+        zeros=case.zeros,
+    )
+    expected_values, _, expected_index = oracle(case)
+    assert_same(values.cpu(), expected_values)
+    assert_same(index.cpu(), expected_index)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("zeros", MODES)
+def test_cuda_gradients_equal_those_of_the_cpu(zeros: str) -> None:
+    rowptr, col = random_graph(200, 100, 6)
+    gradients = []
+    for device in ("cpu", "cuda"):
+        x = distinct(100, 8).to(device).requires_grad_()
+        weight = distinct(col.numel(), seed=1).to(device).requires_grad_()
+        values, _ = k_largest(
+            x, rowptr.to(device), col.to(device), 4, edge_weight=weight, zeros=zeros
+        )
+        values.square().sum().backward()
+        gradients.append((x.grad.cpu(), weight.grad.cpu()))
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected)

@@ -1,0 +1,60 @@
+"""The definition itself, against plain Python."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from lgcn.ops import reference
+
+from .graphs import DTYPES, Case, assert_same, cases, oracle, random_graph
+
+
+@settings(deadline=None, max_examples=100)
+@given(case=cases())
+def test_k_largest_and_neighbor_at_equal_the_oracle(case: Case) -> None:
+    values, position = reference.k_largest(
+        case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete
+    )
+    expected_values, expected_position, expected_index = oracle(case)
+    assert_same(values, expected_values)
+    assert_same(position, expected_position)
+    assert_same(reference.neighbor_at(position, case.rowptr, case.col), expected_index)
+
+
+def test_features_are_taken_in_blocks_when_edges_outnumber_the_result() -> None:
+    # N k C = 2 * 1 * 9 is far below E: one feature at a time.
+    rowptr, col = random_graph(2, 20, 40)
+    x = torch.randn(20, 9)
+    case = Case(x, rowptr, col, 1, None, "pad")
+    values, position = reference.k_largest(x, rowptr, col, 1, None, False)
+    assert_same(values, oracle(case)[0])
+    assert_same(position, oracle(case)[1])
+
+
+def test_row_of_entry() -> None:
+    assert reference.row_of_entry(torch.tensor([0, 2, 2, 3])).tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_compute_dtype(dtype: torch.dtype) -> None:
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    assert reference.compute_dtype(dtype) == wide
+
+
+def test_gradients_equal_autograd() -> None:
+    rowptr, col = random_graph(8, 6, 4)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(6, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+    weight = torch.randn(col.numel(), dtype=torch.float64, generator=generator, requires_grad=True)
+    _, position = reference.k_largest(x.detach(), rowptr, col, 2, weight.detach(), False)
+    # The same selection by indexing, which torch differentiates itself.
+    entry = (rowptr[:-1].view(-1, 1, 1) + position.clamp(min=0)).clamp(max=col.numel() - 1)
+    selected = weight[entry] * x[col[entry], torch.arange(3)] * (position >= 0)
+    grad = torch.randn(selected.shape, dtype=torch.float64, generator=generator)
+    grad_x, grad_weight = torch.autograd.grad(selected, (x, weight), grad)
+    torch.testing.assert_close(
+        reference.k_largest_grad_x(grad, position, rowptr, col, weight.detach(), 6), grad_x
+    )
+    torch.testing.assert_close(
+        reference.k_largest_grad_weight(grad, position, x.detach(), rowptr, col), grad_weight
+    )
