@@ -1,10 +1,14 @@
 """Large-Scale Learnable Graph Convolutional Networks for PyTorch and PyTorch Geometric."""
 
-from lgcn.data import load_dataset
-from lgcn.graph import Graph
-from lgcn.nn import LGCN, KLargestAggregation, LGConv
-from lgcn.ops import k_largest
-from lgcn.sampling import SubgraphLoader, select_subgraph
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lgcn.data import load_dataset
+    from lgcn.graph import Graph
+    from lgcn.nn import LGCN, KLargestAggregation, LGConv
+    from lgcn.ops import k_largest
+    from lgcn.sampling import SubgraphLoader, select_subgraph
 
 __version__ = "0.1.0"
 
@@ -18,3 +22,21 @@ __all__ = [
     "load_dataset",
     "select_subgraph",
 ]
+
+# Imported when first used: torch and PyG take seconds, which `lgcn --help` should not.
+_HOME = {
+    "LGCN": "lgcn.nn",
+    "Graph": "lgcn.graph",
+    "KLargestAggregation": "lgcn.nn",
+    "LGConv": "lgcn.nn",
+    "SubgraphLoader": "lgcn.sampling",
+    "k_largest": "lgcn.ops",
+    "load_dataset": "lgcn.data",
+    "select_subgraph": "lgcn.sampling",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'lgcn' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from lgcn.errors import LGCNError, UsageError
+from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
+
+# Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
+# where another program uses a core. OpenMP reads this when torch is imported, hence here.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Results go to standard output, everything said on the way to standard error. The library proper
 # (torch, PyG, Numba) is imported inside the commands, so that --help answers at once.
@@ -43,12 +49,9 @@ def main() -> None:
     """Runs the command line; every expected failure ends in one message and an exit code."""
     try:
         app()
-    except LGCNError as error:
-        err.print(f"[red]Error:[/red] {error}", soft_wrap=True)
-        raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
-        err.print("[red]Stopped.[/red] What was saved before is kept.")
-        raise SystemExit(130) from None
+    except (LGCNError, OSError) as error:  # OSError: a full disk, no permission, a file in the way
+        err.print(f"[red]Error:[/red] {escape(str(error))}", soft_wrap=True)
+        raise SystemExit(getattr(error, "exit_code", 1)) from None
 
 
 def _version(value: bool) -> None:
@@ -107,7 +110,9 @@ def train(
             raise UsageError("--resume needs --out, the folder of the run to go on with")
         run = Run(folder)
         chosen, _ = run.read()
-        changed = [k for k, v in settings.items() if chosen.to_dict().get(k) != v]
+        before = chosen.to_dict()
+        after = Config.create(**{**before, **settings}).to_dict()
+        changed = [key for key in settings if after[key] != before[key]]
         if changed:
             raise UsageError(
                 f"--resume keeps the settings of the run; drop {', '.join(changed)} or start a new "
@@ -128,7 +133,13 @@ def train(
     if not resume and run.started:
         run.clear()
     with _progress(chosen.max_epochs, chosen.patience) as on_epoch:
-        result = run_training(graph, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
+        try:
+            result = run_training(graph, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
+        except KeyboardInterrupt:  # the second one; typer would end without a word
+            raise TrainingInterrupted(
+                "stopped at once; go on from the last checkpoint with: "
+                f"lgcn train --resume --out {run.folder}"
+            ) from None
     _report(result.record, as_json)
 
 
@@ -179,7 +190,8 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
     if as_json:
         _print_json(record)
         return
-    table = Table(title=f"LGCN on {record['dataset']}, seed {record['seed']}", title_justify="left")
+    title = f"LGCN on {escape(record['dataset'])}, seed {record['seed']}"
+    table = Table(title=title, title_justify="left")
     table.add_column(record["metric"])
     table.add_column("score", justify="right")
     table.add_row("validation, best epoch", _percent(record["val_score"]))
@@ -198,7 +210,8 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
         f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:.1f} s, "
         f"{record['parameters']} parameters"
     )
-    out.print(f"saved in {record['out']}; next: lgcn predict {record['out']} --output FILE.csv")
+    folder = escape(record["out"])
+    out.print(f"saved in {folder}; next: lgcn predict {folder} --output FILE.csv", soft_wrap=True)
 
 
 @app.command()
@@ -222,7 +235,7 @@ def evaluate(
     if as_json:
         _print_json({**record, "splits": scores})
         return
-    table = Table(title=f"{run} on {graph.name}", title_justify="left")
+    table = Table(title=escape(f"{run} on {graph.name}"), title_justify="left")
     for column in ("split", "nodes", record["metric"], "loss"):
         table.add_column(column, justify="left" if column == "split" else "right")
     for split, values in scores.items():
@@ -257,7 +270,7 @@ def predict(
     if as_json:
         _print_json(record)
     else:
-        out.print(f"wrote {graph.num_nodes} predictions to {output}")
+        out.print(escape(f"wrote {graph.num_nodes} predictions to {output}"), soft_wrap=True)
 
 
 def _write_predictions(
@@ -338,7 +351,7 @@ def data_info(
         return
     table = Table(show_header=False)
     for key, value in record.items():
-        table.add_row(key.replace("_", " "), str(value))
+        table.add_row(key.replace("_", " "), escape(str(value)))
     out.print(table)
 
 
@@ -357,7 +370,7 @@ def data_path(
     elif files:
         print("\n".join(files))
     else:
-        err.print(f"{dataset} needs no files")
+        err.print(escape(f"{dataset} needs no files"))
 
 
 def _percent(value: float | None) -> str:

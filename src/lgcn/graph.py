@@ -47,8 +47,8 @@ class CSR(NamedTuple):
         kept = torch.rand(self.col.numel(), device=self.col.device) >= p
         before = torch.cat([kept.new_zeros(1, dtype=torch.long), kept.cumsum(0)])
         rowptr = before[self.rowptr.long()].to(self.rowptr.dtype)
-        weight = None if self.weight is None else self.weight[kept] / (1 - p)
-        return CSR(rowptr, self.col[kept], weight)
+        weight = self.values() if self.weight is None else self.weight
+        return CSR(rowptr, self.col[kept], weight[kept] / (1 - p))
 
 
 def to_csr(
@@ -175,6 +175,8 @@ class Graph:
                 f"edge_weight must have one entry per entry of col ({self.col.numel()}), "
                 f"got shape {tuple(self.edge_weight.shape)}"
             )
+        if self.ptr is not None and not _covers(self.ptr, n):
+            raise ValueError(f"ptr must rise from 0 to the number of nodes ({n}), got {self.ptr}")
         for split in SPLITS:
             mask = self.mask(split)
             if mask is not None and (mask.dtype != torch.bool or mask.dim() != 1):
@@ -212,6 +214,10 @@ class Graph:
             else:
                 num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         if undirected:
+            if edge_index.layout != torch.strided:
+                matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+                edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
+                edge_weight = matrix.weight
             edge_index, edge_weight = remove_self_loops(edge_index, edge_weight)
             if edge_weight is None:
                 edge_index = to_undirected(edge_index, num_nodes=num_nodes)
@@ -272,7 +278,9 @@ class Graph:
             return len(self.label_names)
         if self.y is None:
             return 0
-        return self.y.size(1) if self.multi_label else int(self.y.max()) + 1
+        if self.multi_label:
+            return self.y.size(1)
+        return int(self.y.max()) + 1 if self.y.numel() else 0
 
     @property
     def num_graphs(self) -> int:
@@ -328,16 +336,19 @@ class Graph:
     def subgraph(self, nodes: Tensor, *, keep_degree: bool = True) -> Graph:
         """The induced sub-graph on ``nodes``, which must be distinct; rows keep their order.
 
+        Nodes of separate graphs (``ptr``) become one graph.
+
         Args:
-            nodes: Node numbers; the sub-graph's nodes come in this order.
+            nodes: Node numbers, the sub-graph's nodes come in this order; or a boolean mask.
             keep_degree: Normalise with the degrees that the nodes have in this graph. With
                 ``False`` the sub-graph has degrees of its own. (default: ``True``)
         """
+        if nodes.dtype == torch.bool:
+            nodes = nodes.nonzero().squeeze(1)
         rowptr, col, entry = induced_subgraph(self.rowptr, self.col, nodes)
         degree = None
         if keep_degree:
-            degree = self.degree if self.degree is not None else self._row_degree()
-            degree = degree[nodes]
+            degree = self._row_degree()[nodes]
         ids = nodes if self.n_id is None else self.n_id[nodes]
         return Graph(
             rowptr,
@@ -356,6 +367,8 @@ class Graph:
         )
 
     def _row_degree(self) -> Tensor:
+        if self.degree is not None:
+            return self.degree
         # Kept on the full graph, since many sub-graphs are cut from it.
         degree = _row_sums(CSR(self.rowptr, self.col, self.edge_weight))
         object.__setattr__(self, "degree", degree)
@@ -376,6 +389,9 @@ class Graph:
         for key in ("x", "y", "train_mask", "val_mask", "test_mask", "edge_weight", "degree"):
             values = [getattr(graph, key) for graph in graphs]
             present = [value is not None for value in values]
+            if key == "degree" and any(present):  # the others' are those of their rows
+                parts[key] = torch.cat([graph._row_degree() for graph in graphs])
+                continue
             if any(present) and not all(present):
                 raise ValueError(f"{key} must be given for all graphs or for none")
             if all(present):
@@ -409,6 +425,11 @@ class Graph:
             f"Graph(name={self.name!r}, num_nodes={self.num_nodes}, num_edges={self.num_edges}, "
             f"num_features={self.num_features}, num_classes={self.num_classes}{graphs})"
         )
+
+
+def _covers(ptr: Tensor, num_nodes: int) -> bool:
+    bounds = ptr.tolist()
+    return bounds[:1] == [0] and bounds[-1] == num_nodes and bounds == sorted(bounds)
 
 
 def _row_sums(matrix: CSR) -> Tensor:

@@ -10,6 +10,13 @@ from torch import Tensor
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 INDEX_DTYPES = (torch.int32, torch.int64)
+# All pairs but one, for which Numba would compile everything once more: it has a slow test.
+TYPES = [
+    (dtype, index_dtype)
+    for dtype in DTYPES
+    for index_dtype in INDEX_DTYPES
+    if (dtype, index_dtype) != (torch.float64, torch.int32)
+]
 # Few distinct numbers make ties; the rest are the numbers that rankings get wrong.
 PALETTE = (-2.0, -1.0, -0.0, 0.0, 1.0, 2.0, 0.1, -0.3, math.inf, -math.inf, math.nan)
 
@@ -33,7 +40,7 @@ class Case:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Bipartite graphs with isolated rows and parallel edges, features and weights with ties."""
-    dtype, index_dtype = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(INDEX_DTYPES))
+    dtype, index_dtype = draw(st.sampled_from(TYPES))
     num_sources = draw(st.integers(0, 9))
     longest = 0 if num_sources == 0 else draw(st.sampled_from((3, 12, 90)))
     degrees = draw(st.lists(st.integers(0, longest), max_size=6))

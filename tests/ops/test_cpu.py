@@ -29,9 +29,11 @@ def two_threads() -> Iterator[Callable[[int], None]]:
 def test_selects_what_the_reference_selects(case: Case) -> None:
     arguments = (case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete)
     values, position = cpu.k_largest(*arguments)
-    expected_values, expected_position, _ = oracle(case)
+    expected_values, expected_position, expected_index = oracle(case)
     assert_same(values, expected_values)
     assert_same(position, expected_position)
+    assert_same(cpu.k_largest(*arguments, node_ids=True)[1], expected_index)
+    assert_same(reference.k_largest(*arguments, node_ids=True)[1], expected_index)
     for actual, expected in zip(reference.k_largest(*arguments), (values, position), strict=True):
         assert_same(actual, expected)
     assert_same(
@@ -50,6 +52,12 @@ def test_gradients_equal_those_of_the_reference(case: Case) -> None:
     selected = (grad, position, case.rowptr, case.col, weight, x.size(0))
     torch.testing.assert_close(
         cpu.k_largest_grad_x(*selected), reference.k_largest_grad_x(*selected)
+    )
+    index = cpu.neighbor_at(position, case.rowptr, case.col)
+    by_node = (grad, index, case.rowptr, case.col, None, x.size(0))
+    torch.testing.assert_close(
+        cpu.k_largest_grad_x(*by_node, node_ids=True),
+        reference.k_largest_grad_x(*by_node, node_ids=True),
     )
     chosen = (grad, position, x, case.rowptr, case.col)
     torch.testing.assert_close(
@@ -72,6 +80,27 @@ def test_hubs_and_wide_features(channels: int, k: int) -> None:
         strict=True,
     ):
         assert_same(actual, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compete", [False, True])
+def test_float64_with_int32_indices(compete: bool) -> None:
+    rowptr, col = random_graph(40, 30, 6, index_dtype=torch.int32)
+    x = torch.randn(30, 20, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    weight = torch.linspace(-1, 2, col.numel(), dtype=torch.float64)
+    values, position = cpu.k_largest(x, rowptr, col, 5, weight, compete)
+    expected_values, expected_position, _ = oracle(
+        Case(x, rowptr, col, 5, weight, "compete" if compete else "pad")
+    )
+    assert_same(values, expected_values)
+    assert_same(position, expected_position)
+    selected = (values, position, rowptr, col, weight, 30)
+    torch.testing.assert_close(
+        cpu.k_largest_grad_x(*selected), reference.k_largest_grad_x(*selected)
+    )
+    torch.testing.assert_close(
+        cpu.spmm(rowptr, col, weight, x), reference.spmm(rowptr, col, weight, x)
+    )
 
 
 def test_results_do_not_depend_on_the_number_of_threads(

@@ -97,3 +97,18 @@ def test_a_graph_without_entries() -> None:
     csr.check_range(torch.zeros(1, dtype=torch.int64), col, 0)
     with pytest.raises(ValueError, match=r"rowptr must end with .*\(0\), got rowptr\[-1\] = 1"):
         csr.check_range(torch.tensor([0, 1]), col, 0)
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_parts_of_a_sparse_tensor(learns: bool) -> None:
+    rowptr, col = graph()
+    before = len(csr._parts)
+    matrix = torch.sparse_csr_tensor(rowptr, col, torch.ones(3), (2, 2), requires_grad=learns)
+    first, second = csr.csr_parts(matrix), csr.csr_parts(matrix)
+    assert [part.tolist() for part in first] == [[0, 2, 3], [0, 1, 1], [1, 1, 1]]
+    assert first[0] is second[0]
+    assert first[1] is second[1]
+    assert first[2].requires_grad == learns
+    del matrix, first, second
+    gc.collect()
+    assert len(csr._parts) == before

@@ -179,7 +179,7 @@ def test_opcheck(weighted: bool) -> None:
     x = distinct(5, 3).requires_grad_()
     weight = distinct(col.numel(), seed=1).requires_grad_() if weighted else None
     results = torch.library.opcheck(
-        torch.ops.lgcn.k_largest.default, (x, rowptr, col, 2, weight, True)
+        torch.ops.lgcn.k_largest.default, (x, rowptr, col, 2, weight, True, not weighted)
     )
     assert set(results.values()) == {"SUCCESS"}
 

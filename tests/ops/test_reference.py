@@ -58,3 +58,12 @@ def test_gradients_equal_autograd() -> None:
     torch.testing.assert_close(
         reference.k_largest_grad_weight(grad, position, x.detach(), rowptr, col), grad_weight
     )
+
+
+def test_neighbor_at_never_returns_its_input() -> None:
+    """A torch operator must not; without edges and with int32 nothing has to be computed."""
+    position = torch.full((2, 1, 1), -1, dtype=torch.int32)
+    no_edges = torch.zeros(3, dtype=torch.int32), torch.zeros(0, dtype=torch.int32)
+    index = reference.neighbor_at(position, *no_edges)
+    assert index.data_ptr() != position.data_ptr()
+    assert torch.equal(index, position)

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lgcn.ops import csr, reference, spmm
+from lgcn.ops import csr, k_largest, reference, spmm
 
-from .graphs import DTYPES, INDEX_DTYPES, random_graph
+from .graphs import TYPES, random_graph
 
 
 def to_dense(
@@ -25,19 +25,18 @@ def to_dense(
 
 @settings(deadline=None, max_examples=60)
 @given(
-    dtype=st.sampled_from(DTYPES),
-    index_dtype=st.sampled_from(INDEX_DTYPES),
+    types=st.sampled_from(TYPES),
     shape=st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 40)),
     mean_degree=st.sampled_from((0.0, 1.0, 6.0)),
     seed=st.integers(0, 2**16),
 )
 def test_equals_the_dense_product(
-    dtype: torch.dtype,
-    index_dtype: torch.dtype,
+    types: tuple[torch.dtype, torch.dtype],
     shape: tuple[int, int, int],
     mean_degree: float,
     seed: int,
 ) -> None:
+    dtype, index_dtype = types
     rows, sources, channels = shape
     rowptr, col = random_graph(rows, sources, mean_degree, seed=seed, index_dtype=index_dtype)
     rng = np.random.default_rng(seed)
@@ -129,7 +128,7 @@ def test_wrong_input_is_named(wrong: dict[str, Any], message: str) -> None:
 
 def test_shares_the_check_of_contents_with_k_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     rowptr, col, value, dense = double_inputs()
-    torch.ops.lgcn.k_largest(dense, rowptr, col, 2, None, False)
+    k_largest(dense, rowptr, col, 2)
     monkeypatch.setattr(csr, "_check_contents", lambda *_: pytest.fail("checked again"))
     assert spmm(rowptr, col, value, dense).shape == (6, 3)
 

@@ -67,9 +67,10 @@ class GCNLayer(Module):
         torch.nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        if x.size(1) != self.in_channels:
+        if tuple(x.shape) != (graph.num_nodes, self.in_channels):
             raise ValueError(
-                f"x must have in_channels = {self.in_channels} features, got shape {list(x.shape)}"
+                f"x must have shape [nodes, in_channels] = [{graph.num_nodes}, {self.in_channels}],"
+                f" got {list(x.shape)}"
             )
         if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)

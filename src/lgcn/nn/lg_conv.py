@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Conv1d, Dropout, Module, Sequential
+from torch_geometric.nn.inits import reset
 
 from lgcn.graph import CSR, Graph, to_csr
 from lgcn.ops import k_largest_values
@@ -94,10 +95,11 @@ class LGConv(Module):
 
     def reset_parameters(self) -> None:
         """Glorot initialisation, as in the paper; a CNN of the user's own resets itself."""
+        if self._own_cnn:
+            reset(self.cnn)
+            return
         for module in self.cnn.modules():
-            if self._own_cnn and module is not self.cnn and hasattr(module, "reset_parameters"):
-                module.reset_parameters()  # type: ignore[operator]
-            elif isinstance(module, Conv1d) and not self._own_cnn:
+            if isinstance(module, Conv1d):
                 torch.nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     torch.nn.init.zeros_(module.bias)

@@ -168,6 +168,8 @@ class LGCN(Module):
             edge_weight: Edge weights, where ``edge_index`` is a tensor. (default: all one)
         """
         if isinstance(edge_index, Graph):
+            if edge_weight is not None:
+                raise ValueError("edge_weight must be None with a Graph, which holds its weights")
             graph = edge_index
         else:
             graph = Graph.from_edge_index(edge_index, x.size(0), edge_weight=edge_weight)

@@ -35,7 +35,8 @@ def _k_largest(
     chunks: Any,
     largest_key: Any,
     value_bits: Any,
-    position: Any,
+    chosen: Any,
+    node_ids: bool,
 ) -> None:
     """Keeps the k best of every row in sorted slots, by integer keys of the same order.
 
@@ -82,17 +83,24 @@ def _k_largest(
                     here, here_where = slots[0, c], where[0, c]
                     slots[0, c] = key[c] if key[c] > here else here
                     where[0, c] = p if key[c] > here else here_where
+            neighbors = col[start : start + degree]
             for s in range(min(degree, k)):
                 for c in range(channels):
                     ordered = slots[s, c]
                     dropped = compete & (ordered < 0)
                     bits = ordered ^ ((ordered >> sign_shift) & largest_key)
                     value_bits[i, s, c] = integer(0) if dropped else bits
-                    position[i, s, c] = np.int32(-1) if dropped else np.int32(where[s, c])
+                if node_ids:
+                    for c in range(channels):
+                        found = neighbors[np.uint64(where[s, c])]
+                        chosen[i, s, c] = -1 if compete & (slots[s, c] < 0) else found
+                else:
+                    for c in range(channels):
+                        chosen[i, s, c] = -1 if compete & (slots[s, c] < 0) else where[s, c]
             for s in range(min(degree, k), k):
                 for c in range(channels):
                     value_bits[i, s, c] = 0
-                    position[i, s, c] = -1
+                    chosen[i, s, c] = -1
 
 
 @_jit
@@ -123,7 +131,13 @@ def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
 
 @_jit_parallel
 def _k_largest_grad_x(
-    grad: Any, position: Any, rowptr: Any, col: Any, weight: Any, grad_x: Any
+    grad: Any,
+    chosen: Any,
+    node_ids: bool,
+    rowptr: Any,
+    col: Any,
+    weight: Any,
+    grad_x: Any,
 ) -> None:
     num_rows, k, channels = grad.shape
     weighted = weight.shape[0] > 0
@@ -134,12 +148,12 @@ def _k_largest_grad_x(
             start = rowptr[i]
             for s in range(min(k, rowptr[i + 1] - start)):
                 for c in range(first, last):
-                    p = position[i, s, c]
+                    p = chosen[i, s, c]
                     if p >= 0:
                         g = grad[i, s, c]
                         if weighted:
                             g *= weight[start + p]
-                        grad_x[col[start + p], c] += g
+                        grad_x[p if node_ids else col[start + p], c] += g
 
 
 @_jit_parallel
@@ -235,27 +249,34 @@ def _chunks(rowptr: Any) -> Any:
 
 
 def k_largest(
-    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    node_ids: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`lgcn.ops.reference.k_largest`."""
-    features, starts = _float_array(x), _array(rowptr)
+    features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
     integer = np.int32 if features.itemsize == 4 else np.int64
     # NumPy asks for huge pages, torch does not: fewer page faults for these large results.
     values = np.empty((rowptr.numel() - 1, k, x.size(1)), features.dtype)
-    position = np.empty(values.shape, np.int32)
+    chosen = np.empty(values.shape, neighbors.dtype if node_ids else np.int32)
     _k_largest(
         features,
         starts,
-        _array(col),
+        neighbors,
         _weight_array(edge_weight, features),
         k,
         compete,
         _chunks(starts),
         integer(np.iinfo(integer).max),
         values.view(integer),
-        position,
+        chosen,
+        node_ids,
     )
-    return torch.from_numpy(values).to(x.dtype), torch.from_numpy(position)
+    return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
@@ -267,18 +288,20 @@ def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
 
 def k_largest_grad_x(
     grad: Tensor,
-    position: Tensor,
+    chosen: Tensor,
     rowptr: Tensor,
     col: Tensor,
     edge_weight: Tensor | None,
     num_sources: int,
+    node_ids: bool = False,
 ) -> Tensor:
     """See :func:`lgcn.ops.reference.k_largest_grad_x`."""
     gradient = _float_array(grad)
     grad_x = torch.zeros(num_sources, grad.size(2), dtype=compute_dtype(grad.dtype))
     _k_largest_grad_x(
         gradient,
-        _array(position),
+        _array(chosen),
+        node_ids,
         _array(rowptr),
         _array(col),
         _weight_array(edge_weight, gradient),

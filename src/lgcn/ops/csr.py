@@ -86,14 +86,14 @@ def _check_largest(largest: int, num_cols: int) -> None:
         )
 
 
-# Sparse tensor -> its parts. ``crow_indices()`` makes a new object on every call, for which the
-# check of the range would run each time.
+# Sparse tensor -> (rowptr, col). ``crow_indices()`` makes a new object on every call, for which the
+# check of the range would run each time. Its values, which would keep it alive, are not stored.
 _parts: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
 def csr_parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(rowptr, col, values) of a sparse CSR tensor, the same objects on every call."""
+    """(rowptr, col, values) of a sparse CSR tensor, rowptr and col the same objects every time."""
     if matrix not in _parts:
-        _parts[matrix] = (matrix.crow_indices(), matrix.col_indices(), matrix.values())
-    parts: tuple[Tensor, Tensor, Tensor] = _parts[matrix]
-    return parts
+        _parts[matrix] = (matrix.crow_indices(), matrix.col_indices())
+    rowptr, col = _parts[matrix]
+    return rowptr, col, matrix.values()

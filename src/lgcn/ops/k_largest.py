@@ -51,6 +51,8 @@ def k_largest(
 
     The checks of ``rowptr`` and ``col`` that cost :math:`O(E)` run once per pair of tensors.
     """
+    if edge_weight is None:
+        return _select(x, rowptr, col, k, None, zeros, node_ids=True)
     values, position = _select(x, rowptr, col, k, edge_weight, zeros)
     return values, _neighbor_at(position, rowptr, col)
 
@@ -69,7 +71,13 @@ def k_largest_values(
 
 
 def _select(
-    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, zeros: str
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    zeros: str,
+    node_ids: bool = False,
 ) -> tuple[Tensor, Tensor]:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
         raise ValueError(f"k must be an integer of at least 1, got {k!r}")
@@ -100,28 +108,41 @@ def _select(
             raise ValueError(
                 f"edge_weight must be on the device of x ({x.device}), got {edge_weight.device}"
             )
-    values, position = _k_largest(x, rowptr, col, int(k), edge_weight, zeros == "compete")
-    return values, position
+    values, chosen = _k_largest(x, rowptr, col, int(k), edge_weight, zeros == "compete", node_ids)
+    return values, chosen
 
 
-# The operator returns positions in the row, not node ids: with parallel edges a node id would not
-# tell which weight the gradient belongs to, and a position fits in int32.
+# What was chosen is kept for the backward as a position in the row, which fits in int32 and, with
+# parallel edges, tells which weight the gradient belongs to. Where there are no weights and the
+# node ids are wanted anyway, they serve as well, and no second array is made.
 @torch.library.custom_op("lgcn::k_largest", mutates_args=())
 def _k_largest(
-    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    node_ids: bool,
 ) -> tuple[Tensor, Tensor]:
     check_range(rowptr, col, x.size(0))
     # A Triton module for CUDA devices goes beside these two.
     kernel = cpu.k_largest if x.is_cpu else reference.k_largest
-    return kernel(x, rowptr, col, k, edge_weight, compete)
+    return kernel(x, rowptr, col, k, edge_weight, compete, node_ids)
 
 
 @_k_largest.register_fake
 def _(
-    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    node_ids: bool,
 ) -> tuple[Tensor, Tensor]:
     values = x.new_empty(rowptr.size(0) - 1, k, x.size(1))
-    return values, torch.empty_like(values, dtype=torch.int32)
+    return values, torch.empty_like(values, dtype=col.dtype if node_ids else torch.int32)
 
 
 @torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
@@ -138,24 +159,26 @@ def _(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
 @torch.library.custom_op("lgcn::k_largest_grad_x", mutates_args=())
 def _grad_x(
     grad: Tensor,
-    position: Tensor,
+    chosen: Tensor,
     rowptr: Tensor,
     col: Tensor,
     edge_weight: Tensor | None,
     num_sources: int,
+    node_ids: bool,
 ) -> Tensor:
     kernel = cpu.k_largest_grad_x if grad.is_cpu else reference.k_largest_grad_x
-    return kernel(grad, position, rowptr, col, edge_weight, num_sources)
+    return kernel(grad, chosen, rowptr, col, edge_weight, num_sources, node_ids)
 
 
 @_grad_x.register_fake
 def _(
     grad: Tensor,
-    position: Tensor,
+    chosen: Tensor,
     rowptr: Tensor,
     col: Tensor,
     edge_weight: Tensor | None,
     num_sources: int,
+    node_ids: bool,
 ) -> Tensor:
     return grad.new_empty(num_sources, grad.size(2))
 
@@ -172,22 +195,25 @@ def _(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) ->
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, rowptr, col, _, edge_weight, _ = inputs
-    position = output[1]
-    ctx.mark_non_differentiable(position)
+    x, rowptr, col, _, edge_weight, _, ctx.node_ids = inputs
+    chosen = output[1]
+    ctx.mark_non_differentiable(chosen)
+    ctx.set_materialize_grads(False)  # else autograd makes zeros of the size of chosen
     ctx.num_sources = x.size(0)
     learns_weight = edge_weight is not None and edge_weight.requires_grad
-    ctx.save_for_backward(position, rowptr, col, edge_weight, x if learns_weight else None)
+    ctx.save_for_backward(chosen, rowptr, col, edge_weight, x if learns_weight else None)
 
 
-def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    position, rowptr, col, edge_weight, x = ctx.saved_tensors
+def _backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 7
+    chosen, rowptr, col, edge_weight, x = ctx.saved_tensors
     grad_x = grad_weight = None
     if ctx.needs_input_grad[0]:
-        grad_x = _grad_x(grad, position, rowptr, col, edge_weight, ctx.num_sources)
+        grad_x = _grad_x(grad, chosen, rowptr, col, edge_weight, ctx.num_sources, ctx.node_ids)
     if ctx.needs_input_grad[4]:
-        grad_weight = _grad_weight(grad, position, x, rowptr, col)
-    return grad_x, None, None, None, grad_weight, None
+        grad_weight = _grad_weight(grad, chosen, x, rowptr, col)
+    return grad_x, None, None, None, grad_weight, None, None
 
 
 _k_largest.register_autograd(_backward, setup_context=_setup_context)

@@ -20,17 +20,24 @@ def row_of_entry(rowptr: Tensor) -> Tensor:
 
 
 def k_largest(
-    x: Tensor, rowptr: Tensor, col: Tensor, k: int, edge_weight: Tensor | None, compete: bool
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    node_ids: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Sorts every row's products and keeps the first k, a block of features at a time.
 
-    The block is as wide as the result allows, so that memory stays O(E + N k C).
+    The block is as wide as the result allows, so that memory stays O(E + N k C). What was chosen
+    is returned as positions in the row, or as node ids.
     """
     num_rows, channels = rowptr.numel() - 1, x.size(1)
     values = x.new_zeros(num_rows, k, channels)
     position = torch.full_like(values, -1, dtype=torch.int32)
     if col.numel() == 0 or channels == 0:
-        return values, position
+        return values, position.to(col.dtype) if node_ids else position
 
     row = row_of_entry(rowptr)
     start = rowptr.long()[row]
@@ -52,13 +59,13 @@ def k_largest(
             chosen = chosen.masked_fill(below_zero, -1)
         values[row[kept], rank[kept], c : c + block] = products[kept].to(x.dtype)
         position[row[kept], rank[kept], c : c + block] = chosen[kept]
-    return values, position
+    return values, neighbor_at(position, rowptr, col) if node_ids else position
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
     """The node ids at positions in the rows, -1 where the position is -1."""
     if col.numel() == 0:
-        return position.to(col.dtype)
+        return position.to(col.dtype, copy=True)  # an operator must not return its input
     entry = rowptr[:-1].view(-1, 1, 1) + position.clamp(min=0)
     # An empty last row starts at E; all its positions are -1, so any entry will do.
     return torch.where(position < 0, -1, col[entry.clamp(max=col.numel() - 1)])
@@ -66,22 +73,29 @@ def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
 
 def k_largest_grad_x(
     grad: Tensor,
-    position: Tensor,
+    chosen: Tensor,
     rowptr: Tensor,
     col: Tensor,
     edge_weight: Tensor | None,
     num_sources: int,
+    node_ids: bool = False,
 ) -> Tensor:
-    """Sends the gradient of every selected value to the feature that it was made of."""
+    """Sends the gradient of every selected value to the feature that it was made of.
+
+    With ``node_ids``, which weights exclude, ``chosen`` names that node, else its position.
+    """
     dtype = compute_dtype(grad.dtype)
     channels = grad.size(2)
     grad_x = grad.new_zeros(num_sources * channels, dtype=dtype)
-    row, slot, channel = torch.nonzero(position >= 0, as_tuple=True)
-    entry = rowptr.long()[row] + position[row, slot, channel]
+    row, slot, channel = torch.nonzero(chosen >= 0, as_tuple=True)
     grad_product = grad[row, slot, channel].to(dtype)
-    if edge_weight is not None:
-        grad_product = grad_product * edge_weight.to(dtype)[entry]
-    grad_x.index_add_(0, col.long()[entry] * channels + channel, grad_product)
+    node = chosen[row, slot, channel].long()
+    if not node_ids:
+        entry = rowptr.long()[row] + node
+        node = col.long()[entry]
+        if edge_weight is not None:
+            grad_product = grad_product * edge_weight.to(dtype)[entry]
+    grad_x.index_add_(0, node * channels + channel, grad_product)
     return grad_x.view(num_sources, channels).to(grad.dtype)
 
 

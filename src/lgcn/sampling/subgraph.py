@@ -68,8 +68,8 @@ def select_subgraph(
         raise ValueError(f"max_hops must not be negative, got {max_hops}")
     if max_expand is None:
         limits = [_NO_LIMIT]
-    elif isinstance(max_expand, int):
-        limits = [max_expand]
+    elif isinstance(max_expand, int | np.integer):
+        limits = [int(max_expand)]
     else:
         limits = list(max_expand)
         max_hops = len(limits) if max_hops is None else min(max_hops, len(limits))
@@ -100,11 +100,11 @@ def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
         if nodes.shape != (num_nodes,):
             raise ValueError(f"roots as a mask must have {num_nodes} entries, got {nodes.numel()}")
         nodes = nodes.nonzero().squeeze(1)
+    if nodes.numel() == 0:
+        raise ValueError("roots must name at least one node, got none")
     if nodes.dim() != 1 or nodes.is_floating_point():
         raise ValueError(f"roots must be a list of node numbers, got {nodes.dtype} {nodes.shape}")
     nodes = torch.unique(nodes.long())
-    if nodes.numel() == 0:
-        raise ValueError("roots must name at least one node, got none")
     if not 0 <= int(nodes[0]) <= int(nodes[-1]) < num_nodes:
         raise ValueError(
             f"roots must lie between 0 and {num_nodes - 1}, got {int(nodes[0])} to {int(nodes[-1])}"
@@ -114,13 +114,13 @@ def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
 
 @_jit
 def _random_below(state: Any, bound: int) -> Any:
-    """A number in range(bound) from SplitMix64; the bias, below bound / 2**64, is immaterial."""
+    """A number in range(bound) from SplitMix64; the bias, below bound / 2**32, is immaterial."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
-    return np.int64(z % np.uint64(bound))
+    return np.int64(((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @_jit
@@ -149,13 +149,12 @@ def _grow(
     num_nodes = rowptr.shape[0] - 1
     state = np.empty(1, np.uint64)
     state[0] = seed
-    capacity = max(n_init, 16)
-    chosen = np.empty(capacity, np.int64)
+    chosen = np.empty(max(4 * n_init, 1024), np.int64)
     size = 0
     if any_node:  # Floyd's algorithm: a sample of range(N) in n_init steps
         for top in range(num_nodes - n_init, num_nodes):
             node = _random_below(state, top + 1)
-            if marks[node] >= mark:
+            if marks[node] == mark:
                 node = top
             marks[node] = mark
             chosen[size] = node
@@ -178,16 +177,16 @@ def _grow(
         end = size
         for i in range(first_new, size):
             node = chosen[i]
-            for e in range(rowptr[node], rowptr[node + 1]):
+            start, stop = rowptr[node], rowptr[node + 1]
+            if end + (stop - start) > chosen.shape[0]:
+                larger = np.empty(2 * (end + stop - start), np.int64)
+                larger[:end] = chosen[:end]
+                chosen = larger
+            for e in range(start, stop):  # no branch: whether a node is new cannot be foreseen
                 neighbor = col[e]
-                if marks[neighbor] < mark:
-                    marks[neighbor] = mark
-                    if end == chosen.shape[0]:
-                        larger = np.empty(2 * end, np.int64)
-                        larger[:end] = chosen
-                        chosen = larger
-                    chosen[end] = neighbor
-                    end += 1
+                chosen[end] = neighbor
+                end += marks[neighbor] != mark
+                marks[neighbor] = mark
         found = end - size
         taken = found
         if limit >= 0:

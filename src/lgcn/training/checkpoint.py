@@ -82,6 +82,8 @@ class Run:
         return (self.folder / "result.json").exists()
 
     def start(self, config: Config, spec: ModelSpec) -> None:
+        """Makes the folder that of a new run; nothing of an earlier one stays."""
+        self.clear()
         record = {"format": FORMAT, "config": config.to_dict(), "model": vars(spec)}
         write_json(self.folder / "run.json", record)
 
@@ -107,7 +109,7 @@ class Run:
             if model.get("label_names") is not None:
                 model["label_names"] = tuple(model["label_names"])
             return Config.create(**record["config"]), ModelSpec(**model)
-        except (KeyError, TypeError, UsageError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{self.folder / 'run.json'} is damaged: {error}") from error
 
     def save_checkpoint(self, epoch: int, tensors: dict[str, Tensor], state: Any) -> None:
@@ -129,7 +131,8 @@ class Run:
             )
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{self.folder / 'checkpoint.json'} is damaged") from error
-        if name != f"checkpoint-{epoch}.safetensors":  # no path from a file leads elsewhere
+        # No path from a file leads elsewhere.
+        if not isinstance(epoch, int) or name != f"checkpoint-{epoch}.safetensors":
             raise CheckpointError(f"{self.folder / 'checkpoint.json'} names {name!r}")
         path = self.folder / name
         if not path.exists() or _sha256(path) != digest:
@@ -144,7 +147,7 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         result = self._json("result.json")
-        if not isinstance(result, dict):
+        if not isinstance(result, dict) or "test_score" not in result:
             raise CheckpointError(f"{self.folder / 'result.json'} is damaged")
         return result
 
@@ -157,7 +160,8 @@ class Run:
                 f"go on with: lgcn train --resume --out {self.folder}"
             )
         model = spec.build(config)
-        _load_weights(model, _load(self.folder / "model.safetensors"), self.folder)
+        path = self.folder / "model.safetensors"
+        load_weights(model, _load(path), path)
         return model.eval(), config, spec
 
     def _json(self, name: str) -> Any:
@@ -189,12 +193,12 @@ def _load(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
-def _load_weights(model: Module, weights: dict[str, Tensor], folder: Path) -> None:
+def load_weights(model: Module, weights: dict[str, Tensor], path: Path) -> None:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(
-            f"the weights in {folder} do not fit its settings: {error}"
+            f"the weights in {path} do not fit the run's settings: {error}"
         ) from error
 
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Adam, Optimizer
 
-from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import forward
 from lgcn.nn.lgcn import LGCN
 from lgcn.sampling import GraphLoader, SubgraphLoader, select_subgraph, separate
 from lgcn.training import metrics
-from lgcn.training.checkpoint import ModelSpec, Run
+from lgcn.training.checkpoint import ModelSpec, Run, load_weights
 from lgcn.training.config import Config
 from lgcn.training.nadam import Nadam
 
@@ -104,6 +104,8 @@ def train(
         best = _copy(model)
         state = State()
         if run is not None and resume:
+            if run.read() != (config, spec):
+                raise UsageError(f"{run.folder} holds a run with other settings or another graph")
             state, best = _restore(run, model, optimizer, best)
         elif run is not None:
             run.start(config, spec)
@@ -121,6 +123,7 @@ def train(
             state.seconds = time.monotonic() - started
             if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
                 scores = evaluate(model, evaluated, ("val", "test"))
+                _check_finite("validation loss", scores["val"]["loss"], epoch, run)
                 entry = {
                     "epoch": epoch,
                     "train_loss": train_loss,
@@ -175,14 +178,18 @@ def _train_epoch(
         total += loss.detach()
         steps += 1
     mean = float(total) / max(steps, 1)
-    if not np.isfinite(mean):
+    _check_finite("loss", mean, epoch, run)
+    return mean
+
+
+def _check_finite(name: str, value: float, epoch: int, run: Run | None) -> None:
+    if not np.isfinite(value):
         kept = run.load_checkpoint() if run is not None else None
         where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
         raise TrainingDiverged(
-            f"the loss became {mean} in epoch {epoch}.{where} "
+            f"the {name} became {value} in epoch {epoch}.{where} "
             "A smaller learning rate may help: --set lr=0.01"
         )
-    return mean
 
 
 @torch.no_grad()
@@ -287,9 +294,11 @@ def check_trainable(graph: Graph) -> None:
     values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
     if not bool(torch.isfinite(values).all()):
         raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
-    for split in ("train", "val"):
+    for split in ("train", "val", "test"):
         mask = graph.mask(split)
         if mask is None or not _any(mask):
+            if split == "test":
+                continue
             raise UsageError(f"{graph.name} has no {split} nodes: {split}_mask is empty")
         if not graph.multi_label and int(graph.y[mask].min()) < 0:
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
@@ -365,18 +374,23 @@ def _restore(
     checkpoint = run.load_checkpoint()
     if checkpoint is None:  # stopped before the first checkpoint: begin anew
         return State(), best
-    _, tensors, state = checkpoint
+    epoch, tensors, state = checkpoint
+    path = run.folder / f"checkpoint-{epoch}.safetensors"
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
     for name, value in tensors.items():
         part, _, key = name.partition(".")
-        parts[part][key] = value
-    model.load_state_dict(parts["model"])
+        parts.setdefault(part, {})[key] = value
+    for part in ("best", "model"):
+        load_weights(model, parts[part], path)
     optimizer_state = optimizer.state_dict()
     for name, value in parts["optimizer"].items():
         number, _, key = name.partition(".")
         optimizer_state["state"].setdefault(int(number), {})[key] = value
     optimizer.load_state_dict(optimizer_state)
-    return State(**state), parts["best"]
+    try:
+        return State(**state), parts["best"]
+    except TypeError as error:
+        raise CheckpointError(f"{run.folder / 'checkpoint.json'} is damaged: {error}") from error
 
 
 def _copy(model: Module) -> dict[str, Tensor]:

@@ -1,0 +1,65 @@
+"""What all tests share: the number of threads, the folder of real data, random graphs."""
+
+import os
+
+# Workers of pytest-xdist would fight for the cores. Torch and Numba share libgomp and read these
+# when they are imported. Two Numba threads must be possible, since tests/ops compares one with two.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "2")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+import torch
+
+from lgcn import Graph
+
+torch.set_num_threads(1)
+numba.set_num_threads(1)
+
+
+@pytest.fixture
+def data_root() -> Path:
+    """The folder of real data, $LGCN_DATA."""
+    folder = os.environ.get("LGCN_DATA")
+    if not folder:
+        pytest.skip("LGCN_DATA is not set")
+    if not Path(folder).is_dir():
+        pytest.skip(f"LGCN_DATA is no folder: {folder}")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def random_graph() -> Callable[..., Graph]:
+    """A function that makes graphs with distinct directed edges, see :func:`make_graph`."""
+    return make_graph
+
+
+def make_graph(
+    num_nodes: int = 12,
+    density: float = 0.25,
+    *,
+    num_features: int = 5,
+    seed: int = 0,
+    weighted: bool = False,
+    self_loops: bool = False,
+    undirected: bool = False,
+    **fields: Any,
+) -> Graph:
+    """A random graph with features x and classes y of 0, 1 and 2."""
+    generator = torch.Generator().manual_seed(seed)
+    entries = torch.rand(num_nodes, num_nodes, generator=generator) < density
+    if undirected:
+        entries = entries | entries.t()
+    if not self_loops:
+        entries.fill_diagonal_(False)
+    target, source = entries.nonzero().t()
+    weight = torch.rand(target.numel(), generator=generator) + 0.1 if weighted else None
+    fields.setdefault("x", torch.randn(num_nodes, num_features, generator=generator))
+    fields.setdefault("y", torch.arange(num_nodes) % 3)
+    edge_index = torch.stack([source, target])
+    return Graph.from_edge_index(edge_index, num_nodes, edge_weight=weight, **fields)

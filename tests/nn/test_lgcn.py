@@ -1,0 +1,149 @@
+"""The network: widths, ablations, batch norm and every form of input."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+
+import pytest
+import torch
+from torch.nn import Identity
+
+from lgcn import LGCN, Graph, LGConv
+from lgcn.nn import GCNLayer
+from lgcn.training import Config
+
+RandomGraph = Callable[..., Graph]
+
+
+def test_each_lgcl_appends_its_output_to_its_input() -> None:
+    model = LGCN(50, 4, hidden_channels=16, lgcl_channels=6, num_layers=3, k=5)
+    widths = [(layer.in_channels, layer.out_channels) for layer in model.layers]
+    assert widths == [(16, 6), (22, 6), (28, 6)]
+    assert all(isinstance(layer, LGConv) and layer.k == 5 for layer in model.layers)
+    assert (model.embedding.in_channels, model.embedding.out_channels) == (50, 16)
+    assert (model.classifier.in_channels, model.classifier.out_channels) == (34, 4)
+
+
+def test_forward_layer_by_layer(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, activation="relu").eval()
+    h = model.embedding(graph.x, graph).relu()
+    for layer in model.layers:
+        assert layer.cnn[1].function is torch.nn.functional.relu
+        h = torch.cat([h, layer(h, graph).relu()], dim=1)
+    torch.testing.assert_close(model(graph.x, graph), model.classifier(h, graph))
+
+
+def test_without_lgcls_it_is_two_gcn_layers(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, num_layers=0).eval()
+    expected = model.classifier(model.embedding(graph.x, graph), graph)
+    torch.testing.assert_close(model(graph.x, graph), expected)
+
+
+def test_gcn_layers_in_place_of_lgcls(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, layer="gcn")
+    assert [type(layer) for layer in model.layers] == [GCNLayer, GCNLayer]
+    assert model(graph.x, graph).shape == (12, 3)
+
+
+def test_linear_embedding_sees_no_neighbours(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, embedding="linear").eval()
+    expected = graph.x @ model.embedding.weight
+    torch.testing.assert_close(model.embedding(graph.x, graph), expected)
+
+
+def test_options_reach_the_layers() -> None:
+    model = LGCN(
+        5,
+        3,
+        cnn="single",
+        rank="raw",
+        self_loops=False,
+        zeros="pad",
+        classifier="sum",
+        dropout=0.25,
+        adj_dropout=0.125,
+        activation="elu",
+    )
+    for layer in model.layers:
+        assert (layer.rank, layer.zeros, layer.self_loops) == ("raw", "pad", False)
+        assert len(layer.cnn) == 1
+    assert model.classifier.aggregate == "sum"
+    for layer in (model.embedding, *model.layers, model.classifier):
+        assert (layer.dropout, layer.adj_dropout, layer.self_loops) == (0.25, 0.125, False)
+
+
+@pytest.mark.parametrize(
+    ("mode", "depends"), [("none", False), ("running", False), ("batch", True)]
+)
+def test_predictions_depend_on_the_batch_with_batch_statistics_only(
+    random_graph: RandomGraph, mode: str, depends: bool
+) -> None:
+    graph, other = random_graph(), random_graph(seed=1)
+    model = LGCN(5, 3, dropout=0, batch_norm=mode)
+    model(graph.x, graph)  # one training step for the running averages
+    model.eval()
+    both = Graph.concat([graph, other])
+    alone, beside = model(graph.x, graph), model(both.x, both)[: graph.num_nodes]
+    assert torch.allclose(alone, beside, atol=1e-5) is not depends
+    assert all(isinstance(norm, Identity) for norm in model.norms) is (mode == "none")
+
+
+def test_sparse_features_equal_dense_features(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3).eval()
+    torch.testing.assert_close(model(graph.x.to_sparse_csr(), graph), model(graph.x, graph))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_works_on_edge_index(random_graph: RandomGraph, weighted: bool) -> None:
+    graph = random_graph(weighted=weighted)
+    model = LGCN(5, 3).eval()
+    actual = model(graph.x, graph.edge_index, graph.edge_weight)
+    torch.testing.assert_close(actual, model(graph.x, graph))
+
+
+def test_a_graph_has_its_own_weights(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    with pytest.raises(ValueError, match="edge_weight must be None with a Graph"):
+        LGCN(5, 3)(graph.x, graph, torch.ones(graph.num_edges))
+
+
+def test_training_drops_out_and_gradients_reach_all_parameters(random_graph: RandomGraph) -> None:
+    graph = random_graph(40, 0.2)
+    model = LGCN(5, 3, dropout=0.2, batch_norm="running")
+    assert not torch.allclose(model(graph.x, graph), model(graph.x, graph))
+    model(graph.x, graph).square().sum().backward()
+    # Batch norm takes the mean away, and with it what the bias before it adds.
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert all(layer.cnn[-1].weight.grad.abs().sum() > 0 for layer in model.layers)
+    assert model.embedding.weight.grad.abs().sum() > 0
+
+
+def test_reset_parameters(random_graph: RandomGraph) -> None:
+    model = LGCN(5, 3, batch_norm="running")
+    before = [parameter.clone() for parameter in model.parameters() if parameter.dim() > 1]
+    model.reset_parameters()
+    after = [parameter for parameter in model.parameters() if parameter.dim() > 1]
+    assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_defaults_are_those_of_config() -> None:
+    options = inspect.signature(LGCN).parameters
+    shared = {f.name: f.default for f in fields(Config) if f.name in options}
+    own = {name for name, option in options.items() if option.kind is option.KEYWORD_ONLY}
+    assert set(shared) == own
+    assert {name: options[name].default for name in shared} == shared
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["embedding", "layer", "activation", "batch_norm", "cnn", "rank", "zeros", "classifier"],
+)
+def test_unknown_options_are_named(option: str) -> None:
+    name = "aggregate" if option == "classifier" else option
+    with pytest.raises(ValueError, match=f"{name} must be .*, got 'odd'"):
+        LGCN(5, 3, **{option: "odd"})

@@ -1,0 +1,202 @@
+"""Settings: one way in for files, flags and keyword arguments, and every mistake named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lgcn import LGCN
+from lgcn.errors import UsageError
+from lgcn.training import Config
+from lgcn.training.config import merge_settings, parse_setting
+
+
+def test_defaults_are_the_papers_numbers():
+    paper = {
+        "lr": 0.1,
+        "weight_decay": 0.0005,
+        "k": 8,
+        "hidden_channels": 32,
+        "lgcl_channels": 8,
+        "num_layers": 2,
+        "dropout": 0.84,
+        "adj_dropout": 0.001,
+        "max_epochs": 1000,
+        "max_nodes": 2000,
+        "optimizer": "adam",
+    }
+    config = Config.create().to_dict()
+    assert {key: config[key] for key in paper} == paper
+    assert Config.create() == Config()
+
+
+def test_unknown_key_suggests_a_close_one():
+    with pytest.raises(UsageError, match=r"unknown setting 'droput'; did you mean 'dropout'\?"):
+        Config.create(droput=0.5)
+
+
+def test_unknown_key_lists_all_where_none_is_close():
+    with pytest.raises(UsageError, match=r"unknown setting 'zzz'; known: dataset, .*max_epochs"):
+        Config.create(zzz=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("k", "eight", "k must be a whole number, got 'eight'"),
+        ("k", 8.0, "k must be a whole number, got 8.0"),
+        ("k", True, "k must be a whole number, got True"),
+        ("k", 0, "k must be at least 1, got 0"),
+        ("k", None, "k must be a whole number, got None"),
+        ("max_nodes", "many", "max_nodes must be a whole number or none, got 'many'"),
+        ("lr", "fast", "lr must be a number, got 'fast'"),
+        ("lr", float("nan"), "lr must be at least 0, got nan"),
+        ("lr", -0.1, "lr must be at least 0, got -0.1"),
+        ("dropout", 1, "dropout must be at least 0 and below 1, got 1"),
+        ("seed", -1, "seed must be at least 0, got -1"),
+        ("rank", "sorted", "rank must be one of normalized, raw, got 'sorted'"),
+        ("rank", ["raw"], "rank must be one of normalized, raw, got ['raw']"),
+        ("self_loops", 1, "self_loops must be true or false, got 1"),
+        ("device", 0, "device must be a text, got 0"),
+        ("dataset_options", 3, "dataset_options must be a table of options, got 3"),
+    ],
+)
+def test_wrong_value_is_named_with_its_key(key: str, value: Any, message: str):
+    with pytest.raises(UsageError) as caught:
+        Config.create(**{key: value})
+    assert str(caught.value) == message
+
+
+def test_more_start_nodes_than_nodes_are_refused():
+    with pytest.raises(UsageError, match=r"n_init must be at most max_nodes \(10\), got 20"):
+        Config.create(n_init=20, max_nodes=10)
+    assert Config.create(n_init=20, max_nodes=None).n_init == 20
+
+
+@pytest.mark.parametrize("key", ["max_nodes", "n_init", "max_expand", "max_hops"])
+@pytest.mark.parametrize("value", [None, "none", "None"])
+def test_optional_keys_take_none(key: str, value: str | None):
+    assert getattr(Config.create(**{key: value}), key) is None
+
+
+@pytest.mark.parametrize("key", ["activation", "batch_norm", "classifier"])
+def test_the_choice_none_can_be_set_by_flag(key: str):
+    assert getattr(Config.create(**merge_settings([f"{key}=none"])), key) == "none"
+
+
+def test_whole_numbers_serve_as_numbers():
+    value = Config.create(lr=1).lr
+    assert isinstance(value, float)
+    assert value == 1.0
+
+
+def test_file_flags_and_arguments_give_equal_settings(tmp_path: Path):
+    given = {
+        "dataset": "synthetic",
+        "k": 4,
+        "lr": 0.02,
+        "self_loops": False,
+        "max_nodes": None,
+        "rank": "raw",
+        "dataset_options": {"num_nodes": 200},
+    }
+    path = tmp_path / "a.toml"
+    path.write_text(
+        'dataset = "synthetic"\nk = 4\nlr = 0.02\nself_loops = false\nmax_nodes = "none"\n'
+        'rank = "raw"\n[dataset_options]\nnum_nodes = 200\n'
+    )
+    flags = [
+        "dataset=synthetic",
+        "k=4",
+        "lr=2e-2",
+        "self_loops=false",
+        "max_nodes=none",
+        "rank=raw",
+        "dataset_options.num_nodes=200",
+    ]
+    config = Config.create(**given)
+    assert config.k == 4
+    assert Config.create(**Config.from_toml(path)) == config
+    assert Config.create(**merge_settings(flags)) == config
+
+
+def test_a_config_survives_its_dictionary():
+    config = Config.create(dataset="ppi", seed=3, max_hops=1)
+    assert Config.create(**config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [
+        ("cora", {"num_layers": 2, "k": 8}),
+        ("citeseer", {"num_layers": 1, "k": 8}),
+        ("pubmed", {"num_layers": 1, "k": 8}),
+        ("ppi", {"num_layers": 2, "k": 64, "hidden_channels": 128}),
+        ("ppi-rederived", {"k": 64, "hidden_channels": 128}),
+    ],
+)
+def test_the_papers_settings_for_a_data_set(dataset: str, expected: dict[str, Any]):
+    config = Config.create(dataset=dataset).to_dict()
+    assert {key: config[key] for key in expected} == expected
+
+
+def test_given_values_win_over_those_of_the_data_set():
+    config = Config.create(dataset="ppi", k=7)
+    assert (config.k, config.hidden_channels) == (7, 128)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("k=16", ("k", 16)),
+        (" lr = 1e-2 ", ("lr", 0.01)),
+        ("resample=false", ("resample", False)),
+        ("resample=True", ("resample", True)),
+        ("n_init=None", ("n_init", None)),
+        ("dataset=cora", ("dataset", "cora")),
+        ('dataset="a b"', ("dataset", "a b")),
+        ("dataset=a=b.npz", ("dataset", "a=b.npz")),
+        ("dataset_options={seed = 1}", ("dataset_options", {"seed": 1})),
+    ],
+)
+def test_parse_setting(text: str, expected: tuple[str, Any]):
+    key, value = parse_setting(text)
+    assert (key, value) == expected
+    assert type(value) is type(expected[1])
+
+
+@pytest.mark.parametrize("text", ["k", "=3", ""])
+def test_a_setting_without_key_or_value_is_refused(text: str):
+    with pytest.raises(UsageError, match="--set wants key=value, got"):
+        parse_setting(text)
+
+
+def test_later_settings_win_and_tables_grow():
+    merged = merge_settings(["k=1", "dataset_options.a=1", "dataset_options.b=2", "k=2"])
+    assert merged == {"k": 2, "dataset_options": {"a": 1, "b": 2}}
+
+
+def test_a_number_is_no_table():
+    with pytest.raises(UsageError, match=r"k\.x=2: k is 1, not a table"):
+        merge_settings(["k=1", "k.x=2"])
+
+
+def test_missing_config_file_is_named(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"cannot read the config file .*no\.toml: No such file"):
+        Config.from_toml(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize("content", [b"k = \n", b"\xff\xfe"])
+def test_broken_config_file_is_named(tmp_path: Path, content: bytes):
+    path = tmp_path / "broken.toml"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"broken\.toml is not valid TOML"):
+        Config.from_toml(path)
+
+
+def test_model_options_build_the_model():
+    model = LGCN(5, 3, **Config.create(hidden_channels=6, num_layers=3).model_options())
+    assert len(model.layers) == 3
+    assert model(torch.rand(4, 5), torch.tensor([[0, 1], [1, 0]])).shape == (4, 3)
+    assert sum(p.numel() for p in model.embedding.parameters()) == 5 * 6 + 6

@@ -1,0 +1,300 @@
+"""The training loop: what it learns, what it reports, when it stops, what it refuses."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+from lgcn.training import State, evaluate, loop, train
+from lgcn.training.nadam import Nadam
+
+from .graphs import digest, lasting, settings, several_graphs, small_graph
+
+
+def recorded(scores: Sequence[tuple[float, float, float | None]]) -> State:
+    """The state after epochs with these validation scores, validation losses and test scores."""
+    state = State()
+    for epoch, (val_score, val_loss, test_score) in enumerate(scores, start=1):
+        state.epoch = epoch
+        state.record(
+            {
+                "epoch": epoch,
+                "val_score": val_score,
+                "val_loss": val_loss,
+                "test_score": test_score,
+            }
+        )
+    return state
+
+
+def test_the_honest_rule_takes_the_best_validation_score():
+    state = recorded([(0.5, 1.0, 0.9), (0.7, 1.0, 0.6), (0.6, 0.1, 0.95)])
+    assert (state.best_epoch, state.best_val_score) == (2, 0.7)
+
+
+def test_ties_go_to_the_lower_validation_loss():
+    assert recorded([(0.7, 1.0, 0.6), (0.7, 0.8, 0.5)]).best_epoch == 2
+    assert recorded([(0.7, 1.0, 0.6), (0.7, 1.2, 0.9)]).best_epoch == 1
+    assert recorded([(0.7, 1.0, 0.6), (0.7, 1.0, 0.9)]).best_epoch == 1
+
+
+def test_the_released_rule_takes_the_highest_test_score_where_validation_got_no_worse():
+    scores = [
+        (0.5, 1.0, 0.80),  # first
+        (0.4, 1.0, 0.99),  # validation got worse: not looked at
+        (0.5, 1.5, 0.85),  # no worse
+        (0.7, 1.0, 0.60),  # the honest rule's epoch
+    ]
+    state = recorded(scores)
+    assert state.released_test_score == 0.85
+    assert scores[state.best_epoch - 1][2] == 0.60
+
+
+def test_no_test_nodes_no_test_score():
+    assert recorded([(0.5, 1.0, None), (0.6, 1.0, None)]).released_test_score is None
+
+
+@pytest.mark.parametrize("training", ["whole", "subgraph"])
+def test_it_learns(training: str):
+    config = settings(training=training, max_nodes=100, max_epochs=25)
+    result = train(small_graph(), config)
+    assert result.test_score == result.record["test_score"]
+    assert result.record["metric"] == "accuracy"
+    assert result.test_score > 0.7  # chance is 1/3
+
+
+def test_it_learns_several_labels_on_separate_graphs():
+    result = train(several_graphs(), settings(max_epochs=25, dropout=0.0))
+    assert result.record["metric"] == "micro_f1"
+    assert result.record["test_score"] > 0.75
+    assert result.record["test_label_accuracy"] != result.record["test_score"]
+
+
+def test_the_record_agrees_with_the_epochs_shown():
+    shown: list[dict[str, Any]] = []
+    config = settings(max_epochs=10)
+    record = train(small_graph(), config, on_epoch=lambda s: shown.append(s.history[-1])).record
+    assert [entry["epoch"] for entry in shown] == list(range(1, 11))
+    best = shown[record["best_epoch"] - 1]
+    assert best["val_score"] == max(entry["val_score"] for entry in shown)
+    assert record["val_score"] == best["val_score"]
+    assert record["test_score"] == best["test_score"]
+    assert record["test_score_released_rule"] >= record["test_score"]
+    assert record["epochs"] == 10
+    assert record["out"] is None
+
+
+def test_the_best_weights_come_back():
+    graph = small_graph()
+    shown: list[dict[str, Any]] = []
+    # Steps this large ruin the model again after its best epoch.
+    config = settings(lr=0.5, max_epochs=15, dropout=0.8)
+    result = train(graph, config, on_epoch=lambda state: shown.append(state.history[-1]))
+    assert result.record["best_epoch"] < 15
+    best = shown[result.record["best_epoch"] - 1]
+    scores = evaluate(result.model, [graph], ("val", "test"))
+    assert scores["val"]["loss"] == best["val_loss"]
+    assert scores["val"]["score"] == best["val_score"] == result.record["val_score"]
+    assert scores["test"]["score"] == best["test_score"] == result.record["test_score"]
+    assert not result.model.training
+
+
+def test_patience_ends_training():
+    record = train(small_graph(), settings(lr=0.0, max_epochs=50, patience=3)).record
+    assert (record["best_epoch"], record["epochs"]) == (1, 4)
+
+
+def test_scores_are_computed_every_so_many_epochs_and_at_the_end():
+    epochs: list[int] = []
+
+    def note(state: State) -> None:
+        epochs[:] = [entry["epoch"] for entry in state.history]
+
+    train(small_graph(), settings(max_epochs=7, evaluate_every=3), on_epoch=note)
+    assert epochs == [3, 6, 7]
+
+
+def test_same_seed_same_numbers_other_seed_others():
+    graph, config = small_graph(), settings(training="subgraph", max_nodes=100, num_workers=1)
+    first, second = train(graph, config), train(graph, config)
+    assert digest(first.model) == digest(second.model)
+    assert lasting(first.record) == lasting(second.record)
+    other = train(graph, replace(config, seed=1))
+    assert digest(other.model) != digest(first.model)
+
+
+def test_the_callers_random_numbers_are_left_alone():
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    first = train(small_graph(), settings(max_epochs=2))
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(8)
+    assert digest(train(small_graph(), settings(max_epochs=2)).model) == digest(first.model)
+
+
+@pytest.mark.parametrize("training", ["whole", "subgraph"])
+def test_training_sees_no_other_graphs_nodes(training: str):
+    graph = several_graphs()
+    loader = loop.make_loader(graph, settings(training=training, max_nodes=50, n_init=10))
+    seen = torch.cat([batch.n_id for batch in loader.epoch(1)])
+    assert bool(graph.train_mask[seen].all())
+    assert set(seen.tolist()) <= set(range(120))
+    assert len(seen) >= 50
+
+
+def test_features_of_the_other_graphs_do_not_enter_training():
+    graph = several_graphs()
+    x = graph.x.clone()
+    x[~graph.train_mask] = 1000.0
+
+    def losses(graph: Graph) -> list[float]:
+        found: list[float] = []
+        train(
+            graph,
+            settings(max_epochs=4),
+            on_epoch=lambda state: found.append(state.history[-1]["train_loss"]),
+        )
+        return found
+
+    assert losses(graph) == losses(replace(graph, x=x, _derived={}))
+
+
+def test_training_loss_is_that_of_the_training_nodes_alone():
+    graph = small_graph()
+    y = graph.y.clone()
+    y[~graph.train_mask] = 0
+
+    def loss(graph: Graph) -> float:
+        found: list[float] = []
+        train(
+            graph,
+            settings(max_epochs=1),
+            on_epoch=lambda state: found.append(state.history[-1]["train_loss"]),
+        )
+        return found[0]
+
+    assert loss(graph) == loss(replace(graph, y=y))
+
+
+def test_evaluation_is_on_whole_graphs_that_have_something_to_score():
+    parts = loop.evaluation_graphs(several_graphs(), settings())
+    assert [part.num_nodes for part in parts] == [60, 60]
+    assert bool(parts[0].val_mask.all())
+    assert bool(parts[1].test_mask.all())
+
+
+def test_evaluation_on_sub_graphs_takes_each_splits_surroundings():
+    graph = small_graph()
+    config = settings(evaluate_on="subgraph", max_hops=0)
+    val, test = loop.evaluation_graphs(graph, config)
+    assert torch.equal(val.n_id, graph.val_mask.nonzero().squeeze(1))
+    assert torch.equal(test.n_id, graph.test_mask.nonzero().squeeze(1))
+    assert val.test_mask is None
+    assert test.val_mask is None
+    one_hop = loop.evaluation_graphs(graph, replace(config, max_hops=1))
+    assert val.num_nodes < one_hop[0].num_nodes
+    record = train(graph, replace(config, max_epochs=2)).record
+    assert record["test_score"] is not None
+
+
+def test_scores_are_over_all_graphs_together():
+    graph = several_graphs()
+    model = train(graph, settings(max_epochs=1)).model
+    parts = [graph.subgraph(torch.arange(0, 60)), graph.subgraph(torch.arange(60, 120))]
+    scores = evaluate(model, parts, ("train", "val"))
+    assert set(scores) == {"train"}
+    assert scores["train"]["nodes"] == 120
+    both = [evaluate(model, [part], ("train",))["train"]["loss"] for part in parts]
+    assert scores["train"]["loss"] == pytest.approx(sum(both) / 2)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("nadam", Nadam)])
+def test_optimizer_by_name(name: str, kind: type):
+    model = torch.nn.Linear(2, 2)
+    assert type(loop.make_optimizer(model, settings(optimizer=name))) is kind
+
+
+@pytest.mark.parametrize("decay_biases", [True, False])
+def test_biases_decay_where_asked(decay_biases: bool):
+    model = torch.nn.Linear(2, 2)
+    config = settings(weight_decay=0.01, decay_biases=decay_biases)
+    decay = {
+        id(p): group["weight_decay"]
+        for group in loop.make_optimizer(model, config).param_groups
+        for p in group["params"]
+    }
+    assert decay[id(model.weight)] == 0.01
+    assert decay[id(model.bias)] == (0.01 if decay_biases else 0.0)
+
+
+def test_weight_decay_is_the_gradient_of_half_the_squared_norm():
+    weight, decay, lr = torch.tensor([[2.0, -3.0]]), 0.5, 0.1
+    expected = torch.nn.Parameter(weight.clone())
+    plain = torch.optim.Adam([expected], lr=lr)
+    model = torch.nn.Linear(2, 1, bias=False)
+    model.weight.data.copy_(weight)
+    optimizer = loop.make_optimizer(model, settings(weight_decay=decay, lr=lr))
+    for _ in range(3):
+        for step, loss in (
+            (plain, expected.sum() + decay / 2 * (expected**2).sum()),
+            (optimizer, model.weight.sum()),
+        ):
+            step.zero_grad()
+            loss.backward()
+            step.step()
+    torch.testing.assert_close(model.weight, expected)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "cuda:99"])
+def test_a_device_that_is_not_there_is_named(name: str):
+    with pytest.raises(UsageError, match=f"device '{name}' is not available"):
+        train(small_graph(), settings(device=name))
+
+
+def masked(value: bool) -> Tensor:
+    return torch.full((200,), value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": None}, r"synthetic has no features \(x\)"),
+        ({"x": torch.zeros(200, 0)}, r"synthetic has no features \(x\)"),
+        ({"y": None}, r"synthetic has no labels \(y\)"),
+        ({"x": torch.full((200, 8), float("nan"))}, r"must be finite, some are NaN or inf"),
+        ({"x": torch.full((200, 8), float("inf")).to_sparse_csr()}, r"must be finite"),
+        ({"train_mask": None}, r"no train nodes: train_mask is empty"),
+        ({"val_mask": masked(False)}, r"no val nodes: val_mask is empty"),
+        ({"y": torch.full((200,), -1)}, r"train_mask of synthetic has nodes without a label"),
+    ],
+)
+def test_what_training_cannot_do_without(change: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        train(replace(small_graph(), **change, _derived={}), settings())
+
+
+def test_test_nodes_need_labels_too():
+    graph = small_graph()
+    y = graph.y.clone()
+    y[graph.test_mask.nonzero()[0]] = -1
+    with pytest.raises(UsageError, match="test_mask of synthetic has nodes without a label"):
+        train(replace(graph, y=y), settings())
+
+
+def test_test_nodes_are_optional():
+    record = train(replace(small_graph(), test_mask=None), settings(max_epochs=1)).record
+    assert record["test_score"] is None
+    assert record["test_score_released_rule"] is None
+
+
+def test_nodes_without_a_label_may_be_around():
+    graph = small_graph()
+    y = graph.y.clone()
+    y[graph.test_mask] = -1
+    unlabelled = replace(graph, y=y, test_mask=None)
+    assert train(unlabelled, settings(max_epochs=1)).record["val_score"] > 0
