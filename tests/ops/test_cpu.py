@@ -1,5 +1,8 @@
 """The Numba kernels: equal to the reference, whatever the number of threads."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import numba
@@ -143,3 +146,18 @@ def test_chunks_cover_all_rows_in_order(count: int) -> None:
     work = np.diff(chunks + rowptr.numpy()[chunks])
     longest_row = int(rowptr.diff().max()) + 1
     assert work.max() <= work.sum() / count + longest_row
+
+
+def test_kernels_leave_the_number_of_torch_threads_alone() -> None:
+    """In a fresh process, since only Numba's first parallel call changes OpenMP's number."""
+    code = (
+        "import torch; torch.set_num_threads(1)\n"
+        "from lgcn.ops import k_largest\n"
+        "k_largest(torch.ones(3, 2), torch.tensor([0, 1, 2, 2]), torch.tensor([1, 2]), 1)\n"
+        "print(torch.get_num_threads())"
+    )
+    env = {**os.environ, "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120
+    )
+    assert done.stdout.strip() == "1", done.stderr

@@ -17,6 +17,12 @@ from torch import Tensor
 
 from lgcn.ops.reference import compute_dtype
 
+# Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
+# That would change how torch adds up, and so the last bits of all that follows; so it starts here.
+_torch_threads = torch.get_num_threads()
+numba.get_num_threads()
+torch.set_num_threads(_torch_threads)
+
 # Features that one task of a scatter owns: a cache line of float32, so tasks do not share lines.
 SCATTER_WIDTH = 16
 
@@ -364,6 +370,10 @@ def spmm_grad_dense(
     """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
     grad_dense = torch.zeros(num_sources, grad.size(1), dtype=compute_dtype(grad.dtype))
     _spmm_grad_dense(
-        _float_array(grad), _array(rowptr), _array(col), _float_array(value), grad_dense.numpy()
+        _float_array(grad),
+        _array(rowptr),
+        _array(col),
+        _float_array(value),
+        grad_dense.numpy(),
     )
     return grad_dense.to(grad.dtype)
