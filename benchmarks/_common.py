@@ -30,32 +30,30 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numba": numba.__version__,
-        "command": " ".join(["python", *sys.orig_argv[1:]]),
+        "command": " ".join(["python", *map(_short, sys.orig_argv[1:])]),
     }
 
 
-def compare(
-    variants: Mapping[str, Callable[[], object]], repeats: int, *, twice: bool = False
-) -> dict[str, float]:
+def _short(argument: str) -> str:
+    """Paths of one machine say nothing on another: their last part is enough."""
+    return Path(argument).name if Path(argument).is_absolute() else argument
+
+
+def compare(variants: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Median seconds of each variant.
 
     They take turns in one process, so that what else the machine does falls on all of them. One
     untimed turn comes first, for compilation.
-
-    With ``twice`` each is called twice a turn, and the first call is reported as ``name_cold``:
-    virtual machines give freed memory back to their host, so that a call after another variant
-    pays for getting memory again, a call after itself does not.
     """
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(repeats + 1):
         for name, variant in variants.items():
-            for call in (f"{name}_cold", name) if twice else (name,):
-                start = time.perf_counter()
-                result = variant()
-                elapsed = time.perf_counter() - start
-                del result  # giving memory back is timed for no variant
-                if turn > 0:
-                    seconds.setdefault(call, []).append(elapsed)
+            start = time.perf_counter()
+            result = variant()
+            elapsed = time.perf_counter() - start
+            del result  # giving memory back is timed for no variant
+            if turn > 0:
+                seconds[name].append(elapsed)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
