@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 .PHONY: demo test test-all test-gpu lint bench clean
 
 demo: $(INSTALLED)
-	$(BIN)/lgcn train --dataset digits --seed 0
+	$(BIN)/lgcn train --dataset digits --seed 0 --set max_epochs=200
 
 test: lint
 	$(BIN)/python -m pytest -n auto

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from lgcn import Graph, k_largest
-from lgcn.graph import CSR, to_csr
+from lgcn.csr import CSR, to_csr
 
 RandomGraph = Callable[..., Graph]
 PATH = torch.tensor([[0, 1, 2], [1, 2, 3]])  # 0 -> 1 -> 2 -> 3

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,109 +12,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
+from lgcn.csr import CSR, add_self_loops, row_sums, stack_rows, take_rows, to_csr
 from lgcn.ops.csr import check_layout, check_range
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
 
 SPLITS = ("train", "val", "test")
-
-with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
-    warnings.simplefilter("ignore")
-    torch.sparse_csr_tensor([0, 0], [], [], (1, 1), check_invariants=False)
-
-
-class CSR(NamedTuple):
-    """A sparse matrix by rows: row i has ``col`` and ``weight`` from rowptr[i] to rowptr[i + 1].
-
-    ``weight`` is ``None`` where all entries are one.
-    """
-
-    rowptr: Tensor
-    col: Tensor
-    weight: Tensor | None = None
-
-    def values(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The entries' weights, ones where there are none."""
-        if self.weight is None:
-            return torch.ones(self.col.numel(), dtype=dtype, device=self.col.device)
-        return self.weight.to(dtype)
-
-    def drop_edges(self, p: float) -> CSR:
-        """Removes every entry with probability p and scales up the rest, as dropout does."""
-        if p == 0:
-            return self
-        kept = torch.rand(self.col.numel(), device=self.col.device) >= p
-        before = torch.cat([kept.new_zeros(1, dtype=torch.long), kept.cumsum(0)])
-        rowptr = before[self.rowptr.long()].to(self.rowptr.dtype)
-        weight = self.values() if self.weight is None else self.weight
-        return CSR(rowptr, self.col[kept], weight[kept] / (1 - p))
-
-
-def to_csr(
-    adjacency: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
-) -> CSR:
-    """Converts what PyG users have to CSR; rows are targets, columns are sources.
-
-    Args:
-        adjacency: Either ``edge_index`` of shape [2, E] (sources, targets), or a sparse tensor of
-            shape [num_rows, num_cols], which PyG calls ``adj_t``. A sparse CSR tensor is used as it
-            is; anything else is sorted, which costs O(E log E).
-        num_rows: Number of target nodes.
-        num_cols: Number of source nodes.
-        edge_weight: One weight an edge of ``edge_index``. (default: none)
-    """
-    if adjacency.layout != torch.strided:
-        if edge_weight is not None:
-            raise ValueError("edge_weight must be None with a sparse adjacency, which has values")
-        if tuple(adjacency.shape) != (num_rows, num_cols):
-            raise ValueError(
-                f"a sparse adjacency must have shape [targets, sources] = [{num_rows}, {num_cols}],"
-                f" got {list(adjacency.shape)}"
-            )
-        if adjacency.layout != torch.sparse_csr:
-            adjacency = adjacency.to_sparse_csr()
-        return CSR(adjacency.crow_indices(), adjacency.col_indices(), adjacency.values())
-
-    if adjacency.dim() != 2 or adjacency.size(0) != 2 or adjacency.is_floating_point():
-        raise ValueError(
-            f"edge_index must hold integers in shape [2, edges], got {adjacency.dtype} "
-            f"in shape {list(adjacency.shape)}"
-        )
-    source, target = adjacency.as_subclass(Tensor).long()
-    for name, nodes, count in (("sources", source, num_cols), ("targets", target, num_rows)):
-        if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < count:
-            raise ValueError(
-                f"edge_index must name {name} from 0 to {count - 1}, "
-                f"got {int(nodes.min())} to {int(nodes.max())}"
-            )
-    if edge_weight is not None and edge_weight.shape != source.shape:
-        raise ValueError(
-            f"edge_weight must have one entry an edge ({source.numel()}), "
-            f"got shape {list(edge_weight.shape)}"
-        )
-    target, order = target.sort(stable=True)
-    rowptr = torch.searchsorted(target, torch.arange(num_rows + 1, device=target.device))
-    return CSR(rowptr, source[order], None if edge_weight is None else edge_weight[order])
-
-
-def add_self_loops(matrix: CSR) -> CSR:
-    """Puts an entry of weight one first in every row that has no entry on the diagonal."""
-    rowptr, col, weight = matrix
-    row = row_of_entry(rowptr)
-    missing = torch.ones(rowptr.numel() - 1, dtype=torch.bool, device=col.device)
-    missing[row[row == col]] = False
-    added = torch.cat([missing.new_zeros(1, dtype=torch.long), missing.cumsum(0)])
-    new_rowptr = (rowptr + added).to(rowptr.dtype)
-    loop_at = new_rowptr[:-1][missing].long()
-    moved_to = torch.arange(col.numel(), device=col.device) + added[row + 1]
-    new_col = col.new_empty(col.numel() + loop_at.numel())
-    new_col[loop_at] = torch.nonzero(missing).squeeze(1).to(col.dtype)
-    new_col[moved_to] = col
-    if weight is None:
-        return CSR(new_rowptr, new_col)
-    new_weight = weight.new_ones(new_col.numel())
-    new_weight[moved_to] = weight
-    return CSR(new_rowptr, new_col, new_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +222,7 @@ class Graph:
         key = (normalize, self_loops)
         if key not in self._derived:
             matrix = CSR(self.rowptr, self.col, self.edge_weight)
-            degree = self.degree if self.degree is not None else _row_sums(matrix)
+            degree = self.degree if self.degree is not None else row_sums(matrix)
             if self_loops:
                 looped = add_self_loops(matrix)
                 degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
@@ -370,7 +272,7 @@ class Graph:
         if self.degree is not None:
             return self.degree
         # Kept on the full graph, since many sub-graphs are cut from it.
-        degree = _row_sums(CSR(self.rowptr, self.col, self.edge_weight))
+        degree = row_sums(CSR(self.rowptr, self.col, self.edge_weight))
         object.__setattr__(self, "degree", degree)
         return degree
 
@@ -430,42 +332,3 @@ class Graph:
 def _covers(ptr: Tensor, num_nodes: int) -> bool:
     bounds = ptr.tolist()
     return bounds[:1] == [0] and bounds[-1] == num_nodes and bounds == sorted(bounds)
-
-
-def _row_sums(matrix: CSR) -> Tensor:
-    if matrix.weight is None:
-        return matrix.rowptr.diff().to(torch.get_default_dtype())
-    sums = matrix.weight.new_zeros(matrix.rowptr.numel() - 1)
-    return sums.index_add_(0, row_of_entry(matrix.rowptr), matrix.weight)
-
-
-def take_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a dense or sparse CSR matrix."""
-    if x.layout != torch.sparse_csr:
-        return x[rows]
-    starts, counts = x.crow_indices()[rows], x.crow_indices().diff()[rows]
-    rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    entry = torch.arange(int(rowptr[-1]), device=x.device)
-    entry = entry + (starts - rowptr[:-1]).repeat_interleave(counts)
-    return sparse_features(rowptr, x.col_indices()[entry], x.values()[entry], x.size(1))
-
-
-def stack_rows(parts: Sequence[Tensor]) -> Tensor:
-    """Stacks dense or sparse CSR matrices."""
-    if parts[0].layout != torch.sparse_csr:
-        return torch.cat(list(parts))
-    offsets = torch.tensor([0] + [part.values().numel() for part in parts]).cumsum(0)
-    rowptr = [p.crow_indices()[:-1] + o for p, o in zip(parts, offsets, strict=False)]
-    return sparse_features(
-        torch.cat([*rowptr, offsets[-1:].to(rowptr[0])]),
-        torch.cat([part.col_indices() for part in parts]),
-        torch.cat([part.values() for part in parts]),
-        parts[0].size(1),
-    )
-
-
-def sparse_features(rowptr: Tensor, col: Tensor, values: Tensor, num_features: int) -> Tensor:
-    """A sparse CSR feature matrix."""
-    return torch.sparse_csr_tensor(
-        rowptr, col, values, (rowptr.numel() - 1, num_features), check_invariants=False
-    )

@@ -10,9 +10,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from lgcn.csr import sparse_features
 from lgcn.data.arrays import check_array
 from lgcn.errors import DataError
-from lgcn.graph import sparse_features
 
 
 def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], path: Path) -> Any:

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import Conv1d, Dropout, Module, Sequential
 from torch_geometric.nn.inits import reset
 
-from lgcn.graph import CSR, Graph, to_csr
+from lgcn.csr import CSR, to_csr
+from lgcn.graph import Graph
 from lgcn.ops import k_largest_values
 from lgcn.ops.k_largest import Zeros
 
