@@ -429,6 +429,13 @@ def test_a_graph_that_does_not_fit_is_refused(lgcn_, trained: Path, command: str
     assert not (place / "p.csv").exists()
 
 
+def test_settings_lists_every_setting_with_its_default(lgcn_):
+    listed = lgcn_("settings", "--json").json
+    assert {key: row["default"] for key, row in listed.items()} == Config().to_dict()
+    text = lgcn_("settings").out
+    assert all(key in text for key in listed)
+
+
 # data
 
 

@@ -301,6 +301,21 @@ def _load(run: Path, dataset: str | None, root: Path | None) -> tuple[Any, Any, 
     return model, graph, spec
 
 
+@app.command()
+def settings(as_json: Json = False) -> None:
+    """The settings that --set and config files take, with their defaults."""
+    from lgcn.training import Config
+
+    rows = {key: (value, doc) for key, value, doc in Config.describe()}
+    if as_json:
+        _print_json({key: {"default": value, "what": doc} for key, (value, doc) in rows.items()})
+        return
+    table = Table("setting", "default", "what")
+    for key, (value, doc) in rows.items():
+        table.add_row(key, "none" if value is None else escape(str(value)), escape(doc))
+    out.print(table)
+
+
 @data_app.command("list")
 def data_list(as_json: Json = False) -> None:
     """The data sets known by name."""

@@ -109,6 +109,18 @@ class Config:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"the config file {path} is not valid TOML: {error}") from error
 
+    @classmethod
+    def describe(cls) -> list[tuple[str, Any, str]]:
+        """(name, default, what it is) of every setting; choices are named."""
+        defaults = cls().to_dict()
+        rows = []
+        for spec in fields(cls):
+            doc = spec.metadata["doc"]
+            if "choices" in spec.metadata:
+                doc = f"{doc}: {', '.join(spec.metadata['choices'])}"
+            rows.append((spec.name, defaults[spec.name], doc))
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
