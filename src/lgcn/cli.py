@@ -42,6 +42,10 @@ Root = Annotated[
     Path | None,
     typer.Option(help="Folder of the data files. Default: $LGCN_DATA, then the cache folder."),
 ]
+DatasetName = Annotated[str, typer.Argument(help="Name or .npz path.")]
+OtherDataset = Annotated[
+    str | None, typer.Option(help="Another data set than the run was trained on.")
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")]
 
 
@@ -130,15 +134,12 @@ def train(
                 "--resume, or replace it by --overwrite"
             )
     graph = load_dataset(chosen.dataset, root, **chosen.dataset_options)
-    if not resume and run.started:
-        run.clear()
     with _progress(chosen.max_epochs, chosen.patience) as on_epoch:
         try:
             result = run_training(graph, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
         except KeyboardInterrupt:  # the second one; typer would end without a word
             raise TrainingInterrupted(
-                "stopped at once; go on from the last checkpoint with: "
-                f"lgcn train --resume --out {run.folder}"
+                f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
             ) from None
     _report(result.record, as_json)
 
@@ -217,9 +218,7 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
 @app.command()
 def evaluate(
     run: RunFolder,
-    dataset: Annotated[
-        str | None, typer.Option(help="Another data set than the run was trained on.")
-    ] = None,
+    dataset: OtherDataset = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
@@ -249,9 +248,7 @@ def evaluate(
 def predict(
     run: RunFolder,
     output: Annotated[Path, typer.Option(help="CSV file to write, replaced if it exists.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Another data set than the run was trained on.")
-    ] = None,
+    dataset: OtherDataset = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
@@ -335,7 +332,7 @@ def data_list(as_json: Json = False) -> None:
 
 @data_app.command("info")
 def data_info(
-    dataset: Annotated[str, typer.Argument(help="Name or .npz path.")],
+    dataset: DatasetName,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
@@ -372,7 +369,7 @@ def data_info(
 
 @data_app.command("path")
 def data_path(
-    dataset: Annotated[str, typer.Argument(help="Name or .npz path.")],
+    dataset: DatasetName,
     root: Root = None,
     as_json: Json = False,
 ) -> None:

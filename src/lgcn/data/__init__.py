@@ -132,4 +132,4 @@ def _dataset(name: str, root: str | Path | None) -> _Dataset:
 
 def _suggest(word: str, known: list[str]) -> str:
     close = difflib.get_close_matches(word.lower(), known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -97,7 +97,8 @@ def _file_names(name: str) -> list[str]:
 
 
 def _subfolders(name: str) -> list[str]:
-    return ["planetoid", f"{PYG_NAMES[name]}/raw", f"{name.capitalize()}/raw", f"{name}/raw"]
+    names = dict.fromkeys((PYG_NAMES[name], name.capitalize(), name))
+    return ["planetoid", *(f"{name}/raw" for name in names)]
 
 
 def _download(name: str, root: str | Path | None) -> list[Path]:

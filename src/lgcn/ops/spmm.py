@@ -1,7 +1,7 @@
 """Sparse times dense for CSR, as a differentiable torch operator.
 
-``torch.sparse`` has the forward, but its backward converts the matrix anew on every call (20 to 40
-times the cost of the forward on the graphs of the paper), and it cannot be compiled.
+``torch.sparse`` has the forward, but its backward converts the matrix anew on every call, at many
+times the cost of the forward, and it cannot be compiled.
 """
 
 from typing import Any

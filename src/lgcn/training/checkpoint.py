@@ -14,6 +14,7 @@ at any moment has one consistent checkpoint: the new one or the one before.
 
 import hashlib
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,10 @@ class Run:
     @property
     def finished(self) -> bool:
         return (self.folder / "result.json").exists()
+
+    @property
+    def resume_command(self) -> str:
+        return f"lgcn train --resume --out {shlex.quote(str(self.folder))}"
 
     def start(self, config: Config, spec: ModelSpec) -> None:
         """Makes the folder that of a new run; nothing of an earlier one stays."""
@@ -156,8 +161,7 @@ class Run:
         config, spec = self.read()
         if not self.finished:
             raise CheckpointError(
-                f"training in {self.folder} has not finished; "
-                f"go on with: lgcn train --resume --out {self.folder}"
+                f"training in {self.folder} has not finished; go on with: {self.resume_command}"
             )
         model = spec.build(config)
         path = self.folder / "model.safetensors"

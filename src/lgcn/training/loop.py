@@ -143,7 +143,7 @@ def train(
             if run is not None and stopped.is_set():
                 raise TrainingInterrupted(
                     f"stopped after epoch {epoch}; its state is saved. "
-                    f"Go on with: lgcn train --resume --out {run.folder}"
+                    f"Go on with: {run.resume_command}"
                 )
 
         model.load_state_dict(best)
