@@ -5,8 +5,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given
 
 from lgcn.ops import csr
+
+from .graphs import Case, cases
 
 Count = Callable[[], int]
 
@@ -15,8 +18,8 @@ Count = Callable[[], int]
 def count(monkeypatch: pytest.MonkeyPatch) -> Count:
     """How often the O(E) check has run."""
     checks = []
-    check = csr._check_contents
-    monkeypatch.setattr(csr, "_check_contents", lambda *args: checks.append(1) or check(*args))
+    check = csr._look_at
+    monkeypatch.setattr(csr, "_look_at", lambda *args: checks.append(1) or check(*args))
     return lambda: len(checks)
 
 
@@ -73,13 +76,13 @@ def test_a_failed_check_is_not_remembered(count: Count) -> None:
 
 def test_graphs_are_forgotten_with_their_tensors() -> None:
     gc.collect()
-    before = len(csr._checked)
+    before = len(csr._known)
     rowptr, col = graph()
     csr.check_range(rowptr, col, 2)
-    assert len(csr._checked) == before + 1
+    assert len(csr._known) == before + 1
     del rowptr, col
     gc.collect()
-    assert len(csr._checked) == before
+    assert len(csr._known) == before
 
 
 def test_inference_tensors_are_checked_every_time(count: Count) -> None:
@@ -112,3 +115,27 @@ def test_parts_of_a_sparse_tensor(learns: bool) -> None:
     del matrix, first, second
     gc.collect()
     assert len(csr._parts) == before
+
+
+def test_largest_degree() -> None:
+    rowptr, col = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 1, 0, 2])
+    assert csr.max_degree(rowptr, col) == 3
+    assert csr.max_degree(torch.tensor([0]), col[:0]) == 0
+
+
+@given(case=cases())
+def test_transpose_holds_every_entry_under_its_column(case: Case) -> None:
+    num_cols = case.x.size(0)
+    colptr, row, entry = csr.transpose(case.rowptr, case.col, num_cols)
+    rows = torch.arange(case.rowptr.numel() - 1).repeat_interleave(case.rowptr.diff())
+    for j in range(num_cols):
+        places = entry[colptr[j] : colptr[j + 1]].tolist()
+        assert places == torch.nonzero(case.col == j).flatten().tolist()
+        assert row[colptr[j] : colptr[j + 1]].tolist() == rows[places].tolist()
+    assert colptr.dtype == row.dtype == entry.dtype == case.col.dtype
+
+
+def test_transpose_is_made_once() -> None:
+    rowptr, col = graph()
+    assert csr.transpose(rowptr, col, 2) is csr.transpose(rowptr, col, 2)
+    assert csr.transpose(rowptr, col, 5).colptr.tolist() == [0, 1, 3, 3, 3, 3]

@@ -129,7 +129,7 @@ def test_wrong_input_is_named(wrong: dict[str, Any], message: str) -> None:
 def test_shares_the_check_of_contents_with_k_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     rowptr, col, value, dense = double_inputs()
     k_largest(dense, rowptr, col, 2)
-    monkeypatch.setattr(csr, "_check_contents", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr(csr, "_look_at", lambda *_: pytest.fail("checked again"))
     assert spmm(rowptr, col, value, dense).shape == (6, 3)
 
 

@@ -1,6 +1,7 @@
-"""Checks of a CSR structure: cheap ones on every call, those that cost O(E) once per graph."""
+"""What the operators must know of a CSR structure: cheap checks on every call, the rest once."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,9 +10,32 @@ from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
 INDEX_DTYPES = (torch.int32, torch.int64)
 FLOAT_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
-# col -> (weak reference to rowptr, versions of both, largest column). Keyed by identity, so an
-# entry goes with its tensor; a change in place shows in the version and is checked anew.
-_checked: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
+
+class Transpose(NamedTuple):
+    """The same entries by columns: column j holds ``entry`` from colptr[j] to colptr[j + 1].
+
+    ``entry`` are places in the original ``col``, in rising order, and ``row`` are their rows.
+    """
+
+    colptr: Tensor
+    row: Tensor
+    entry: Tensor
+
+
+@dataclass
+class Structure:
+    """What was found out about a pair (rowptr, col) that passed the checks."""
+
+    rowptr: Any  # a weak reference
+    versions: tuple[int, int]
+    max_col: int
+    max_degree: int
+    transpose: Transpose | None = None
+
+
+# By the identity of col, so an entry goes with its tensor; a change in place shows in the versions
+# and is looked at anew.
+_known: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
 def check_layout(rowptr: Tensor, col: Tensor) -> None:
@@ -40,27 +64,57 @@ def check_range(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
     The O(E) part runs once per pair of tensors and again only after they changed in place (seen
     through their version counters; a change through a NumPy view of the memory is not seen).
     """
+    largest = structure(rowptr, col).max_col
+    if largest >= num_cols:
+        raise ValueError(
+            f"col must be smaller than the number of rows of x ({num_cols}), "
+            f"got col.max() = {largest}"
+        )
+
+
+def max_degree(rowptr: Tensor, col: Tensor) -> int:
+    """The entries of the longest row."""
+    return structure(rowptr, col).max_degree
+
+
+def transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> Transpose:
+    """The transposed structure, sorted once per pair of tensors: O(E log E)."""
+    known = structure(rowptr, col)
+    if known.transpose is None or known.transpose.colptr.numel() != num_cols + 1:
+        sorted_col, entry = col.sort(stable=True)
+        columns = torch.arange(num_cols + 1, device=col.device, dtype=col.dtype)
+        colptr = torch.searchsorted(sorted_col, columns, out_int32=col.dtype == torch.int32)
+        row = torch.searchsorted(rowptr[1:], entry.to(rowptr.dtype), right=True)
+        known.transpose = Transpose(colptr, row.to(col.dtype), entry.to(col.dtype))
+    return known.transpose
+
+
+def structure(rowptr: Tensor, col: Tensor) -> Structure:
+    """Checks the contents of a structure that is new or has changed; remembers what it found."""
     if rowptr.is_inference() or col.is_inference():  # these have no version counter
-        versions = None
-    else:
-        versions = (rowptr._version, col._version)
-        known = _checked.get(col)
-        if known is not None and known[0]() is rowptr and known[1] == versions:
-            _check_largest(known[2], num_cols)
-            return
-    largest = _check_contents(rowptr, col)
-    _check_largest(largest, num_cols)
-    if versions is not None:
-        _checked[col] = (WeakIdRef(rowptr), versions, largest)
+        return _look_at(rowptr, col, (0, 0))
+    versions = (rowptr._version, col._version)
+    known: Structure | None = _known.get(col)
+    if known is None or known.rowptr() is not rowptr or known.versions != versions:
+        known = _known[col] = _look_at(rowptr, col, versions)
+    return known
 
 
-def _check_contents(rowptr: Tensor, col: Tensor) -> int:
-    first, last = int(rowptr[0]), int(rowptr[-1])
+def _look_at(rowptr: Tensor, col: Tensor, versions: tuple[int, int]) -> Structure:
+    degrees = rowptr.diff()
+    found = [rowptr[0], rowptr[-1]]
+    if degrees.numel() > 0:
+        found += torch.aminmax(degrees)
+    if col.numel() > 0:
+        found += torch.aminmax(col)
+    numbers = torch.stack(found).tolist()  # all at once: on a GPU each number read is a wait
+    first, last = numbers[:2]
+    min_degree, max_degree = numbers[2:4] if degrees.numel() > 0 else (0, 0)
+    min_col, max_col = numbers[-2:] if col.numel() > 0 else (0, -1)
     if first != 0:
         raise ValueError(f"rowptr must start with 0, got rowptr[0] = {first}")
-    falls = torch.nonzero(rowptr[1:] < rowptr[:-1])
-    if falls.numel() > 0:
-        i = int(falls[0])
+    if min_degree < 0:
+        i = int(degrees.lt(0).int().argmax())
         raise ValueError(
             f"rowptr must not decrease, got rowptr[{i}] = {int(rowptr[i])} "
             f"before rowptr[{i + 1}] = {int(rowptr[i + 1])}"
@@ -70,20 +124,9 @@ def _check_contents(rowptr: Tensor, col: Tensor) -> int:
             f"rowptr must end with the number of entries in col ({col.numel()}), "
             f"got rowptr[-1] = {last}"
         )
-    if col.numel() == 0:
-        return -1
-    smallest, largest = (int(bound) for bound in torch.aminmax(col))
-    if smallest < 0:
-        raise ValueError(f"col must not be negative, got col.min() = {smallest}")
-    return largest
-
-
-def _check_largest(largest: int, num_cols: int) -> None:
-    if largest >= num_cols:
-        raise ValueError(
-            f"col must be smaller than the number of rows of x ({num_cols}), "
-            f"got col.max() = {largest}"
-        )
+    if min_col < 0:
+        raise ValueError(f"col must not be negative, got col.min() = {min_col}")
+    return Structure(WeakIdRef(rowptr), versions, max_col, max_degree)
 
 
 # Sparse tensor -> (rowptr, col). ``crow_indices()`` makes a new object on every call, for which the
