@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn.ops import cpu, reference
@@ -28,44 +29,59 @@ def two_threads() -> Iterator[Callable[[int], None]]:
 
 
 @settings(deadline=None, max_examples=100)
-@given(case=cases())
-def test_selects_what_the_reference_selects(case: Case) -> None:
+@given(case=cases(), position_bits=st.sampled_from((0, 8, 16, 32)))
+def test_selects_what_the_reference_selects(case: Case, position_bits: int) -> None:
     arguments = (case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete)
-    values, position = cpu.k_largest(*arguments)
     expected_values, expected_position, expected_index = oracle(case)
-    assert_same(values, expected_values)
-    assert_same(position, expected_position)
-    assert_same(cpu.k_largest(*arguments, node_ids=True)[1], expected_index)
-    assert_same(reference.k_largest(*arguments, node_ids=True)[1], expected_index)
-    for actual, expected in zip(reference.k_largest(*arguments), (values, position), strict=True):
-        assert_same(actual, expected)
-    assert_same(
-        cpu.neighbor_at(position, case.rowptr, case.col),
-        reference.neighbor_at(position, case.rowptr, case.col),
-    )
+    for backend in (cpu, reference):
+        values, chosen = backend.k_largest(*arguments, position_bits)
+        assert_same(values, expected_values)
+        if position_bits == 0:
+            assert_same(chosen, expected_index)
+        else:
+            assert_same(chosen, expected_position.to(reference.POSITION_DTYPES[position_bits]))
+            assert_same(backend.neighbor_at(chosen, case.rowptr, case.col), expected_index)
+
+
+@settings(deadline=None, max_examples=50)
+@given(case=cases())
+def test_own_features_come_first(case: Case) -> None:
+    arguments = (case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete, 8)
+    generator = torch.Generator().manual_seed(0)
+    own = torch.randn(case.rowptr.numel() - 1, case.x.size(1), generator=generator)
+    own = own.to(case.x.dtype)
+    values, position = cpu.k_largest(*arguments)
+    for backend in (cpu, reference):
+        grid, chosen = backend.k_largest(*arguments, own)
+        assert_same(grid, torch.cat([own.unsqueeze(1), values], dim=1))
+        assert_same(chosen, position)
 
 
 @settings(deadline=None, max_examples=60)
-@given(case=cases())
-def test_gradients_equal_those_of_the_reference(case: Case) -> None:
+@given(
+    case=cases(),
+    position_bits=st.sampled_from((0, 8, 16, 32)),
+    own_slot=st.booleans(),
+)
+def test_gradients_equal_those_of_the_reference(
+    case: Case, position_bits: int, own_slot: bool
+) -> None:
     x = case.x.nan_to_num(3, 4, -4)
-    weight = case.edge_weight
-    _, position = cpu.k_largest(x, case.rowptr, case.col, case.k, weight, case.compete)
-    grad = torch.randn(position.shape, generator=torch.Generator().manual_seed(0)).to(x.dtype)
-    selected = (grad, position, case.rowptr, case.col, weight, x.size(0))
+    weight = None if position_bits == 0 else case.edge_weight
+    arguments = (x, case.rowptr, case.col, case.k, weight, case.compete)
+    _, chosen = cpu.k_largest(*arguments, position_bits)
+    num_rows, k, channels = chosen.shape
+    generator = torch.Generator().manual_seed(0)
+    grad = torch.randn(num_rows, k + own_slot, channels, generator=generator).to(x.dtype)
+    selected = (grad, chosen, case.rowptr, case.col, weight, x.size(0), position_bits == 0)
     torch.testing.assert_close(
         cpu.k_largest_grad_x(*selected), reference.k_largest_grad_x(*selected)
     )
-    index = cpu.neighbor_at(position, case.rowptr, case.col)
-    by_node = (grad, index, case.rowptr, case.col, None, x.size(0))
-    torch.testing.assert_close(
-        cpu.k_largest_grad_x(*by_node, node_ids=True),
-        reference.k_largest_grad_x(*by_node, node_ids=True),
-    )
-    chosen = (grad, position, x, case.rowptr, case.col)
-    torch.testing.assert_close(
-        cpu.k_largest_grad_weight(*chosen), reference.k_largest_grad_weight(*chosen)
-    )
+    if position_bits > 0:
+        factors = (grad, chosen, x, case.rowptr, case.col)
+        torch.testing.assert_close(
+            cpu.k_largest_grad_weight(*factors), reference.k_largest_grad_weight(*factors)
+        )
 
 
 @pytest.mark.parametrize("channels", [1, 15, 16, 17, 64, 129])

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 
 from lgcn.ops import csr, k_largest, k_largest_values
+from lgcn.ops.k_largest import k_largest_grid
 
 from .graphs import DTYPES, Case, assert_same, cases, oracle, random_graph
 
@@ -121,6 +122,39 @@ def test_values_alone_and_types_of_the_results(dtype: torch.dtype) -> None:
     assert_same(k_largest_values(x, rowptr, col, 3, zeros="compete"), values)
 
 
+def test_the_grid_is_own_features_then_the_values() -> None:
+    rowptr, col = random_graph(30, 20, 5)
+    x, own = torch.randn(20, 4), torch.randn(30, 4)
+    weight = torch.randn(col.numel())
+    values = k_largest_values(x, rowptr, col, 3, edge_weight=weight, zeros="compete")
+    for first in (own, None):
+        grid = k_largest_grid(x, first, rowptr, col, 3, edge_weight=weight, zeros="compete")
+        assert_same(grid[:, 0], torch.zeros(30, 4) if first is None else own)
+        assert_same(grid[:, 1:], values)
+
+
+@pytest.mark.parametrize(
+    ("degree", "dtype"),
+    [(128, torch.int8), (129, torch.int16), (32768, torch.int16), (32769, torch.int32)],
+)
+def test_the_backward_keeps_the_smallest_positions_that_fit(
+    degree: int, dtype: torch.dtype
+) -> None:
+    x = torch.arange(float(degree))[:, None].requires_grad_()
+    saved = []
+    hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t)
+    with hooks:
+        values = k_largest_values(x, torch.tensor([0, degree]), torch.arange(degree), 1)
+    assert [tensor.dtype for tensor in saved if tensor.shape == values.shape] == [dtype]
+    values.sum().backward()
+    assert x.grad.nonzero().tolist() == [[degree - 1, 0]]
+
+
+def test_shapes_are_known_without_contents() -> None:
+    x, index = torch.empty(4, 3, device="meta"), torch.empty(5, dtype=torch.int64, device="meta")
+    assert k_largest_grid(x, None, index, index, 2).shape == (4, 3, 3)
+
+
 # Gradients
 
 
@@ -135,6 +169,18 @@ def test_gradcheck(zeros: str, weighted: bool) -> None:
         return k_largest(x, rowptr, col, 2, edge_weight=weight, zeros=zeros)[0]
 
     assert torch.autograd.gradcheck(select, (x, weight))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradcheck_of_the_grid(weighted: bool) -> None:
+    rowptr, col = random_graph(6, 5, 3, seed=1)
+    x, own = distinct(5, 3).requires_grad_(), distinct(6, 3, seed=3).requires_grad_()
+    weight = (1 + distinct(col.numel(), seed=2) / 100).requires_grad_() if weighted else None
+
+    def select(x: torch.Tensor, own: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        return k_largest_grid(x, own, rowptr, col, 2, edge_weight=weight)
+
+    assert torch.autograd.gradcheck(select, (x, own, weight))
 
 
 def test_gradient_goes_to_the_selected_only() -> None:
@@ -173,13 +219,18 @@ def test_half_precision_gradients_are_summed_in_float32(dtype: torch.dtype) -> N
 # Compilation
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_opcheck(weighted: bool) -> None:
+@pytest.mark.parametrize(
+    ("weighted", "position_bits", "grid"),
+    [(False, 0, False), (False, 8, True), (True, 16, False), (True, 32, True)],
+)
+def test_opcheck(weighted: bool, position_bits: int, grid: bool) -> None:
     rowptr, col = random_graph(6, 5, 3)
     x = distinct(5, 3).requires_grad_()
     weight = distinct(col.numel(), seed=1).requires_grad_() if weighted else None
+    own = distinct(6, 3, seed=2).requires_grad_() if grid else None
     results = torch.library.opcheck(
-        torch.ops.lgcn.k_largest.default, (x, rowptr, col, 2, weight, True, not weighted)
+        torch.ops.lgcn.k_largest.default,
+        (x, rowptr, col, 2, weight, True, position_bits, own),
     )
     assert set(results.values()) == {"SUCCESS"}
 
@@ -187,18 +238,20 @@ def test_opcheck(weighted: bool) -> None:
 def compiled_equals_eager(backend: str) -> None:
     rowptr, col = random_graph(12, 10, 4)
 
-    def loss(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss(
+        x: torch.Tensor, own: torch.Tensor, weight: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         values, index = k_largest(x * 2, rowptr, col, 3, edge_weight=weight)
-        return values.square().sum(), index
+        grid = k_largest_grid(x * 3, own, rowptr, col, 2)
+        return values.square().sum() + grid.square().sum(), index
 
     compiled = torch.compile(loss, fullgraph=True, backend=backend)
     results = []
     for function in (loss, compiled):
-        x = distinct(10, 4).requires_grad_()
-        weight = distinct(col.numel(), seed=1).requires_grad_()
-        total, index = function(x, weight)
+        leaves = [distinct(10, 4), distinct(12, 4, seed=2), distinct(col.numel(), seed=1)]
+        total, index = function(*(leaf.requires_grad_() for leaf in leaves))
         total.backward()
-        results.append((total.detach(), index, x.grad, weight.grad))
+        results.append((total.detach(), index, *(leaf.grad for leaf in leaves)))
     for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected)
 
@@ -267,10 +320,23 @@ def test_wrong_input_is_named(wrong: dict[str, Any], message: str) -> None:
         k_largest(**(GOOD | wrong))
 
 
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        (torch.ones(3, 2), r"own must have shape \(2, 2\), got \(3, 2\)"),
+        (torch.ones(2, 2).double(), "own must have the dtype of x .*float32.* got torch.float64"),
+        (torch.ones(2, 2, device="meta"), "own must be on the device of x .*cpu.* got meta"),
+    ],
+)
+def test_wrong_own_features_are_named(own: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        k_largest_grid(own=own, **GOOD)
+
+
 def test_contents_are_checked_once_per_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = []
-    check = csr._check_contents
-    monkeypatch.setattr(csr, "_check_contents", lambda *args: checks.append(1) or check(*args))
+    check = csr._look_at
+    monkeypatch.setattr(csr, "_look_at", lambda *args: checks.append(1) or check(*args))
     rowptr, col = random_graph(5, 5, 3)
     for _ in range(3):
         x = torch.randn(5, 2, requires_grad=True)

@@ -31,6 +31,27 @@ def test_features_are_taken_in_blocks_when_edges_outnumber_the_result() -> None:
     assert_same(position, oracle(case)[1])
 
 
+@pytest.mark.parametrize("num_edges", [0, 2])
+def test_own_features_go_in_front_of_the_values(num_edges: int) -> None:
+    x, own = torch.tensor([[1.0], [2.0]]), torch.tensor([[-7.0]])
+    rowptr, col = torch.tensor([0, num_edges]), torch.arange(num_edges)
+    grid, position = reference.k_largest(x, rowptr, col, 2, None, False, 8, own)
+    assert grid.flatten().tolist() == [-7, 2, 1] if num_edges else [-7, 0, 0]
+    assert position.dtype == torch.int8
+    assert position.flatten().tolist() == [1, 0] if num_edges else [-1, -1]
+
+
+@pytest.mark.parametrize("own_slots", [0, 1])
+def test_gradients_skip_the_slot_of_own_features(own_slots: int) -> None:
+    x, weight = torch.tensor([[1.0], [2.0]]), torch.tensor([10.0, 20.0])
+    rowptr, col = torch.tensor([0, 2]), torch.arange(2)
+    position = torch.tensor([[[1]]], dtype=torch.int8)
+    grad = torch.tensor([100.0, 3.0])[1 - own_slots :].view(1, -1, 1)
+    grad_x = reference.k_largest_grad_x(grad, position, rowptr, col, weight, 2)
+    assert grad_x.flatten().tolist() == [0, 60]
+    assert reference.k_largest_grad_weight(grad, position, x, rowptr, col).tolist() == [0, 6]
+
+
 def test_row_of_entry() -> None:
     assert reference.row_of_entry(torch.tensor([0, 2, 2, 3])).tolist() == [0, 0, 2]
 

@@ -11,8 +11,7 @@ from torch_geometric.nn.inits import reset
 
 from lgcn.csr import CSR, to_csr
 from lgcn.graph import Graph
-from lgcn.ops import k_largest_values
-from lgcn.ops.k_largest import Zeros
+from lgcn.ops.k_largest import Zeros, k_largest_grid
 
 Rank = Literal["raw", "normalized"]
 
@@ -130,12 +129,9 @@ class LGConv(Module):
             adjacency = adjacency.drop_edges(self.adj_dropout)
         rowptr, col, weight = adjacency
         weight = None if weight is None else weight.to(source.dtype)
-        largest = k_largest_values(
-            source, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros
+        return k_largest_grid(
+            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros
         )
-        if own is None:
-            own = torch.zeros_like(largest[:, 0])
-        return torch.cat([own.unsqueeze(1), largest], dim=1)
 
     def convolve(self, grid: Tensor) -> Tensor:
         """The 1-D CNN over the positions of the grid."""

@@ -26,6 +26,8 @@ torch.set_num_threads(_torch_threads)
 # Features that one task of a scatter owns: a cache line of float32, so tasks do not share lines.
 SCATTER_WIDTH = 16
 
+POSITION_TYPES: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32}
+
 _jit = numba.njit(nogil=True, cache=True)
 _jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 
@@ -40,6 +42,7 @@ def _k_largest(
     compete: bool,
     chunks: Any,
     largest_key: Any,
+    own_bits: Any,
     value_bits: Any,
     chosen: Any,
     node_ids: bool,
@@ -52,6 +55,7 @@ def _k_largest(
     integer = value_bits.dtype.type
     sign_shift = integer(8 * value_bits.itemsize - 1)
     weighted = weight.shape[0] > 0
+    first = value_bits.shape[1] - k
     for chunk in numba.prange(chunks.shape[0] - 1):
         channels = x.shape[1]
         product = np.empty(channels, x.dtype)
@@ -89,13 +93,16 @@ def _k_largest(
                     here, here_where = slots[0, c], where[0, c]
                     slots[0, c] = key[c] if key[c] > here else here
                     where[0, c] = p if key[c] > here else here_where
+            for s in range(first):
+                for c in range(channels):
+                    value_bits[i, s, c] = own_bits[i, c]
             neighbors = col[start : start + degree]
             for s in range(min(degree, k)):
                 for c in range(channels):
                     ordered = slots[s, c]
                     dropped = compete & (ordered < 0)
                     bits = ordered ^ ((ordered >> sign_shift) & largest_key)
-                    value_bits[i, s, c] = integer(0) if dropped else bits
+                    value_bits[i, first + s, c] = integer(0) if dropped else bits
                 if node_ids:
                     for c in range(channels):
                         found = neighbors[np.uint64(where[s, c])]
@@ -105,7 +112,7 @@ def _k_largest(
                         chosen[i, s, c] = -1 if compete & (slots[s, c] < 0) else where[s, c]
             for s in range(min(degree, k), k):
                 for c in range(channels):
-                    value_bits[i, s, c] = 0
+                    value_bits[i, first + s, c] = 0
                     chosen[i, s, c] = -1
 
 
@@ -145,7 +152,8 @@ def _k_largest_grad_x(
     weight: Any,
     grad_x: Any,
 ) -> None:
-    num_rows, k, channels = grad.shape
+    num_rows, k, channels = chosen.shape
+    own_slots = grad.shape[1] - k
     weighted = weight.shape[0] > 0
     for task in numba.prange((channels + SCATTER_WIDTH - 1) // SCATTER_WIDTH):
         first = task * SCATTER_WIDTH
@@ -156,7 +164,7 @@ def _k_largest_grad_x(
                 for c in range(first, last):
                     p = chosen[i, s, c]
                     if p >= 0:
-                        g = grad[i, s, c]
+                        g = grad[i, own_slots + s, c]
                         if weighted:
                             g *= weight[start + p]
                         grad_x[p if node_ids else col[start + p], c] += g
@@ -166,7 +174,8 @@ def _k_largest_grad_x(
 def _k_largest_grad_weight(
     grad: Any, position: Any, x: Any, rowptr: Any, col: Any, chunks: Any, grad_weight: Any
 ) -> None:
-    _, k, channels = grad.shape
+    _, k, channels = position.shape
+    first = grad.shape[1] - k
     for chunk in numba.prange(chunks.shape[0] - 1):
         for i in range(chunks[chunk], chunks[chunk + 1]):
             start = rowptr[i]
@@ -174,7 +183,7 @@ def _k_largest_grad_weight(
                 for c in range(channels):
                     p = position[i, s, c]
                     if p >= 0:
-                        grad_weight[start + p] += grad[i, s, c] * x[col[start + p], c]
+                        grad_weight[start + p] += grad[i, first + s, c] * x[col[start + p], c]
 
 
 @_jit_parallel
@@ -261,14 +270,17 @@ def k_largest(
     k: int,
     edge_weight: Tensor | None,
     compete: bool,
-    node_ids: bool = False,
+    position_bits: int = 32,
+    own: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`lgcn.ops.reference.k_largest`."""
     features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
     integer = np.int32 if features.itemsize == 4 else np.int64
     # NumPy asks for huge pages, torch does not: fewer page faults for these large results.
-    values = np.empty((rowptr.numel() - 1, k, x.size(1)), features.dtype)
-    chosen = np.empty(values.shape, neighbors.dtype if node_ids else np.int32)
+    num_rows, channels = rowptr.numel() - 1, x.size(1)
+    values = np.empty((num_rows, k + (own is not None), channels), features.dtype)
+    chosen = np.empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
+    own_features = features[:0] if own is None else _float_array(own)
     _k_largest(
         features,
         starts,
@@ -278,9 +290,10 @@ def k_largest(
         compete,
         _chunks(starts),
         integer(np.iinfo(integer).max),
+        own_features.view(integer),
         values.view(integer),
         chosen,
-        node_ids,
+        position_bits == 0,
     )
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 

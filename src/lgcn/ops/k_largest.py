@@ -1,5 +1,6 @@
 """The k-largest node selection g(X, A, k) of the paper, as a differentiable torch operator."""
 
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lgcn.ops import cpu, reference
-from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range
+from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range, max_degree
 
 Zeros = Literal["pad", "compete"]
 
@@ -70,6 +71,34 @@ def k_largest_values(
     return _select(x, rowptr, col, k, edge_weight, zeros)[0]
 
 
+def k_largest_grid(
+    x: Tensor,
+    own: Tensor | None,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+) -> Tensor:
+    """The grid of an LGCL, made in one piece: own features, then the values of :func:`k_largest`.
+
+    Shapes:
+        - **input:** as :func:`k_largest`; own :math:`(N, C)`, ``None`` for zeros
+        - **output:** :math:`(N, k + 1, C)`
+    """
+    shape = (rowptr.numel() - 1, *x.shape[1:])
+    if own is None:
+        own = x.new_zeros(shape)
+    if own.shape != shape:
+        raise ValueError(f"own must have shape {tuple(shape)}, got {tuple(own.shape)}")
+    if own.dtype != x.dtype:
+        raise ValueError(f"own must have the dtype of x ({x.dtype}), got {own.dtype}")
+    if own.device != x.device:
+        raise ValueError(f"own must be on the device of x ({x.device}), got {own.device}")
+    return _select(x, rowptr, col, k, edge_weight, zeros, own=own)[0]
+
+
 def _select(
     x: Tensor,
     rowptr: Tensor,
@@ -77,7 +106,9 @@ def _select(
     k: int,
     edge_weight: Tensor | None,
     zeros: str,
+    *,
     node_ids: bool = False,
+    own: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
         raise ValueError(f"k must be an integer of at least 1, got {k!r}")
@@ -108,13 +139,29 @@ def _select(
             raise ValueError(
                 f"edge_weight must be on the device of x ({x.device}), got {edge_weight.device}"
             )
-    values, chosen = _k_largest(x, rowptr, col, int(k), edge_weight, zeros == "compete", node_ids)
+    position_bits = 0 if node_ids else _position_bits(rowptr, col)
+    values, chosen = _k_largest(
+        x, rowptr, col, int(k), edge_weight, zeros == "compete", position_bits, own
+    )
     return values, chosen
 
 
-# What was chosen is kept for the backward as a position in the row, which fits in int32 and, with
-# parallel edges, tells which weight the gradient belongs to. Where there are no weights and the
-# node ids are wanted anyway, they serve as well, and no second array is made.
+def _position_bits(rowptr: Tensor, col: Tensor) -> int:
+    """Bits of the smallest integer that holds every position in a row."""
+    if torch.compiler.is_compiling() or rowptr.is_meta:  # the contents of tensors are not known
+        return 32
+    largest = max_degree(rowptr, col) - 1
+    return 8 if largest < 1 << 7 else 16 if largest < 1 << 15 else 32
+
+
+def _backend(x: Tensor) -> ModuleType:
+    """The module with the kernels for the device of x."""
+    return cpu if x.is_cpu else reference
+
+
+# What was chosen is kept for the backward as a position in the row, which mostly fits in one byte
+# and, with parallel edges, tells which weight the gradient belongs to. Where there are no weights
+# and the node ids are wanted anyway, they serve as well, and no second array is made.
 @torch.library.custom_op("lgcn::k_largest", mutates_args=())
 def _k_largest(
     x: Tensor,
@@ -123,12 +170,14 @@ def _k_largest(
     k: int,
     edge_weight: Tensor | None,
     compete: bool,
-    node_ids: bool,
+    position_bits: int,
+    own: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     check_range(rowptr, col, x.size(0))
-    # A Triton module for CUDA devices goes beside these two.
-    kernel = cpu.k_largest if x.is_cpu else reference.k_largest
-    return kernel(x, rowptr, col, k, edge_weight, compete, node_ids)
+    values, chosen = _backend(x).k_largest(
+        x, rowptr, col, k, edge_weight, compete, position_bits, own
+    )
+    return values, chosen
 
 
 @_k_largest.register_fake
@@ -139,16 +188,20 @@ def _(
     k: int,
     edge_weight: Tensor | None,
     compete: bool,
-    node_ids: bool,
+    position_bits: int,
+    own: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    values = x.new_empty(rowptr.size(0) - 1, k, x.size(1))
-    return values, torch.empty_like(values, dtype=col.dtype if node_ids else torch.int32)
+    num_rows, channels = rowptr.size(0) - 1, x.size(1)
+    chosen = col.new_empty(
+        (num_rows, k, channels), dtype=reference.POSITION_DTYPES.get(position_bits, col.dtype)
+    )
+    return x.new_empty(num_rows, k if own is None else k + 1, channels), chosen
 
 
 @torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
 def _neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    kernel = cpu.neighbor_at if position.is_cpu else reference.neighbor_at
-    return kernel(position, rowptr, col)
+    index: Tensor = _backend(position).neighbor_at(position, rowptr, col)
+    return index
 
 
 @_neighbor_at.register_fake
@@ -166,8 +219,10 @@ def _grad_x(
     num_sources: int,
     node_ids: bool,
 ) -> Tensor:
-    kernel = cpu.k_largest_grad_x if grad.is_cpu else reference.k_largest_grad_x
-    return kernel(grad, chosen, rowptr, col, edge_weight, num_sources, node_ids)
+    grad_x: Tensor = _backend(grad).k_largest_grad_x(
+        grad, chosen, rowptr, col, edge_weight, num_sources, node_ids
+    )
+    return grad_x
 
 
 @_grad_x.register_fake
@@ -185,8 +240,8 @@ def _(
 
 @torch.library.custom_op("lgcn::k_largest_grad_weight", mutates_args=())
 def _grad_weight(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    kernel = cpu.k_largest_grad_weight if grad.is_cpu else reference.k_largest_grad_weight
-    return kernel(grad, position, x, rowptr, col)
+    grad_weight: Tensor = _backend(grad).k_largest_grad_weight(grad, position, x, rowptr, col)
+    return grad_weight
 
 
 @_grad_weight.register_fake
@@ -195,25 +250,27 @@ def _(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) ->
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, rowptr, col, _, edge_weight, _, ctx.node_ids = inputs
+    x, rowptr, col, _, edge_weight, _, position_bits, _ = inputs
     chosen = output[1]
     ctx.mark_non_differentiable(chosen)
     ctx.set_materialize_grads(False)  # else autograd makes zeros of the size of chosen
     ctx.num_sources = x.size(0)
+    ctx.node_ids = position_bits == 0
     learns_weight = edge_weight is not None and edge_weight.requires_grad
     ctx.save_for_backward(chosen, rowptr, col, edge_weight, x if learns_weight else None)
 
 
 def _backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
     if grad is None:
-        return (None,) * 7
+        return (None,) * 8
     chosen, rowptr, col, edge_weight, x = ctx.saved_tensors
     grad_x = grad_weight = None
     if ctx.needs_input_grad[0]:
         grad_x = _grad_x(grad, chosen, rowptr, col, edge_weight, ctx.num_sources, ctx.node_ids)
     if ctx.needs_input_grad[4]:
         grad_weight = _grad_weight(grad, chosen, x, rowptr, col)
-    return grad_x, None, None, None, grad_weight, None, None
+    grad_own = grad[:, 0] if ctx.needs_input_grad[7] else None
+    return grad_x, None, None, None, grad_weight, None, None, grad_own
 
 
 _k_largest.register_autograd(_backward, setup_context=_setup_context)

@@ -7,6 +7,9 @@ that have no kernel of their own.
 import torch
 from torch import Tensor
 
+# The smallest of these that fits the largest degree is kept for the backward.
+POSITION_DTYPES = {8: torch.int8, 16: torch.int16, 32: torch.int32}
+
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     """Half precision values are multiplied, ranked and summed in float32, then rounded once."""
@@ -26,18 +29,23 @@ def k_largest(
     k: int,
     edge_weight: Tensor | None,
     compete: bool,
-    node_ids: bool = False,
+    position_bits: int = 32,
+    own: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sorts every row's products and keeps the first k, a block of features at a time.
 
     The block is as wide as the result allows, so that memory stays O(E + N k C). What was chosen
-    is returned as positions in the row, or as node ids.
+    is returned as positions in the row, of so many bits, or with ``position_bits=0`` as node ids.
+    The values are [N, k, C]; with ``own``, [N, C], they are [N, k + 1, C] with own in front.
     """
     num_rows, channels = rowptr.numel() - 1, x.size(1)
-    values = x.new_zeros(num_rows, k, channels)
-    position = torch.full_like(values, -1, dtype=torch.int32)
+    position = torch.full((num_rows, k, channels), -1, dtype=torch.int32, device=x.device)
+    first = 0 if own is None else 1
+    values = x.new_zeros(num_rows, first + k, channels)
+    if own is not None:
+        values[:, 0] = own
     if col.numel() == 0 or channels == 0:
-        return values, position.to(col.dtype) if node_ids else position
+        return values, position.to(POSITION_DTYPES.get(position_bits, col.dtype))
 
     row = row_of_entry(rowptr)
     start = rowptr.long()[row]
@@ -57,9 +65,11 @@ def k_largest(
             below_zero = products < 0
             products = products.masked_fill(below_zero, 0)
             chosen = chosen.masked_fill(below_zero, -1)
-        values[row[kept], rank[kept], c : c + block] = products[kept].to(x.dtype)
+        values[row[kept], first + rank[kept], c : c + block] = products[kept].to(x.dtype)
         position[row[kept], rank[kept], c : c + block] = chosen[kept]
-    return values, neighbor_at(position, rowptr, col) if node_ids else position
+    if position_bits == 0:
+        return values, neighbor_at(position, rowptr, col)
+    return values, position.to(POSITION_DTYPES[position_bits])
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
@@ -82,13 +92,15 @@ def k_largest_grad_x(
 ) -> Tensor:
     """Sends the gradient of every selected value to the feature that it was made of.
 
-    With ``node_ids``, which weights exclude, ``chosen`` names that node, else its position.
+    With ``node_ids``, which weights exclude, ``chosen`` names that node, else its position. Where
+    ``grad`` has one slot more than ``chosen``, the first belongs to the node's own features.
     """
     dtype = compute_dtype(grad.dtype)
     channels = grad.size(2)
     grad_x = grad.new_zeros(num_sources * channels, dtype=dtype)
     row, slot, channel = torch.nonzero(chosen >= 0, as_tuple=True)
-    grad_product = grad[row, slot, channel].to(dtype)
+    first = grad.size(1) - chosen.size(1)
+    grad_product = grad[row, first + slot, channel].to(dtype)
     node = chosen[row, slot, channel].long()
     if not node_ids:
         entry = rowptr.long()[row] + node
@@ -106,7 +118,9 @@ def k_largest_grad_weight(
     dtype = compute_dtype(grad.dtype)
     row, slot, channel = torch.nonzero(position >= 0, as_tuple=True)
     entry = rowptr.long()[row] + position[row, slot, channel]
-    grad_product = grad[row, slot, channel].to(dtype) * x[col.long()[entry], channel].to(dtype)
+    first = grad.size(1) - position.size(1)
+    grad_product = grad[row, first + slot, channel].to(dtype)
+    grad_product = grad_product * x[col.long()[entry], channel].to(dtype)
     grad_weight = grad.new_zeros(col.numel(), dtype=dtype).index_add_(0, entry, grad_product)
     return grad_weight.to(grad.dtype)
 
