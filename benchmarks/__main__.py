@@ -1,9 +1,54 @@
-"""Runs all benchmarks: python -m benchmarks"""
+"""Runs all benchmarks, a process each, then writes their tables into docs/performance.md.
 
+python -m benchmarks [--device cpu|cuda] [--out FOLDER] [--quick] [NAME ...]
+
+The tables are written only where the results are those of benchmarks/results, not with --quick.
+"""
+
+import argparse
 import subprocess
 import sys
+from pathlib import Path
 
-# A process each, so that none finds the memory or the threads of another.
-for name in ("k_largest", "epoch", "subgraph"):
-    print(f"== {name}", flush=True)
-    subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]], check=True)
+RESULTS = Path("benchmarks/results")
+# Sub-graph selection has no GPU part. With --quick it only gets fewer turns.
+NAMES = {
+    "cpu": ("k_largest", "layer", "training_step", "epoch", "subgraph", "scaling"),
+    "cuda": ("k_largest", "training_step", "layer", "epoch", "scaling"),
+}
+
+
+def flags(name: str, arguments: argparse.Namespace) -> list[str]:
+    out = ["--out", str(arguments.out / f"{name}-{arguments.device}.json")]
+    if name == "subgraph":
+        return [*out, "--repeats", "1"] if arguments.quick else out
+    return [*out, "--device", arguments.device, *(["--quick"] if arguments.quick else [])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: all)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.quick and arguments.out == RESULTS:
+        parser.error("--quick measures nothing worth keeping: give it another folder by --out")
+    known = NAMES[arguments.device]
+    for name in arguments.names:
+        if name not in known:
+            parser.error(f"NAME must be one of {', '.join(known)}, got {name!r}")
+    failed = []
+    for name in arguments.names or known:
+        print(f"== {name}", flush=True)
+        command = [sys.executable, "-m", f"benchmarks.{name}", *flags(name, arguments)]
+        if subprocess.run(command).returncode != 0:  # the others' results are still wanted
+            failed.append(name)
+    if arguments.out == RESULTS:
+        subprocess.run([sys.executable, "-m", "benchmarks.report"], check=True)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,11 @@
-"""What the benchmarks share: the machine, fair timing, the record."""
+"""What the benchmarks share: the command line, the machine, fair timing, memory, the record."""
 
+import argparse
+import ctypes
+import gc
+import importlib.metadata
 import json
+import math
 import os
 import platform
 import statistics
@@ -13,8 +18,30 @@ from typing import Any
 import numba
 import torch
 
+# A graph for --quick, with the dense rivals in mind.
+QUICK_GRAPH: dict[str, Any] = {"num_nodes": 200, "num_val": 40, "labels_per_class": 5}
+RESULTS = Path("benchmarks/results")
+# Several times the L2 cache of any GPU, and long enough to overwrite that the CPU has launched the
+# timed kernels before it ends: what is timed then is the device, not the launching.
+FLUSH_BYTES = 2**30
 
-def machine() -> dict[str, Any]:
+
+def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
+    """The flags that all benchmarks have: device, out, quick."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", type=Path, help=f"(default: {RESULTS}/{name}-DEVICE.json)")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    arguments = parser.parse_args()
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda needs a CUDA device, and torch finds none")
+    arguments.out = arguments.out or RESULTS / f"{name}-{arguments.device}.json"
+    return arguments
+
+
+def machine(device: str = "cpu") -> dict[str, Any]:
     """The machine, the versions and the command that a record belongs to."""
     cpu = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
@@ -23,15 +50,25 @@ def machine() -> dict[str, Any]:
             line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
         ]
         cpu = models[0].partition(":")[2].strip() if models else cpu
-    return {
+    record: dict[str, Any] = {
         "cpu": cpu,
         "cores": os.cpu_count(),
         "threads": {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()},
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "torch_geometric": importlib.metadata.version("torch_geometric"),
         "numba": numba.__version__,
         "command": " ".join(["python", *map(_short, sys.orig_argv[1:])]),
     }
+    if device == "cuda":
+        properties = torch.cuda.get_device_properties(0)
+        record |= {
+            "gpu": properties.name,
+            "gpu_gigabytes": round(properties.total_memory / 1e9),
+            "cuda": torch.version.cuda,
+            "triton": importlib.metadata.version("triton"),
+        }
+    return record
 
 
 def _short(argument: str) -> str:
@@ -39,22 +76,70 @@ def _short(argument: str) -> str:
     return Path(argument).name if Path(argument).is_absolute() else argument
 
 
-def compare(variants: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+def compare(
+    variants: Mapping[str, Callable[[], object]],
+    repeats: int,
+    device: str = "cpu",
+    budget: float = math.inf,
+) -> dict[str, float]:
     """Median seconds of each variant.
 
     They take turns in one process, so that what else the machine does falls on all of them. One
-    untimed turn comes first, for compilation.
+    untimed turn comes first, for compilation. A variant gets no further turn that would take it
+    over ``budget`` seconds; where even the second would, the first one counts.
     """
+    clock = _cuda_seconds if device == "cuda" else _cpu_seconds
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(repeats + 1):
         for name, variant in variants.items():
-            start = time.perf_counter()
-            result = variant()
-            elapsed = time.perf_counter() - start
-            del result  # giving memory back is timed for no variant
-            if turn > 0:
-                seconds[name].append(elapsed)
-    return {name: statistics.median(times) for name, times in seconds.items()}
+            spent = seconds[name]
+            if turn > 0 and sum(spent) + spent[-1] > budget:
+                continue
+            spent.append(clock(variant))
+    return {name: statistics.median(times[1:] or times) for name, times in seconds.items()}
+
+
+def _cpu_seconds(variant: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    result = variant()
+    elapsed = time.perf_counter() - start
+    del result  # giving memory back is timed for no variant
+    return elapsed
+
+
+def _cuda_seconds(variant: Callable[[], object]) -> float:
+    start: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    end: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda").zero_()
+    start.record()
+    result = variant()
+    end.record()
+    end.synchronize()
+    del result
+    return float(start.elapsed_time(end)) / 1e3
+
+
+def peak_megabytes(function: Callable[[], object], device: str) -> float:
+    """What one call needs at most beyond what is held already. Call it once before."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
+        torch.cuda.synchronize()
+        return (torch.cuda.max_memory_allocated() - before) / 1e6
+    ctypes.CDLL(None).malloc_trim(0)  # else freed memory, still resident, would be used unseen
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here (Linux)
+    resident = _peak_resident()
+    function()
+    return _peak_resident() - resident
+
+
+def _peak_resident() -> float:
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def write(path: Path, record: Mapping[str, Any]) -> None:

@@ -1,26 +1,22 @@
 """One epoch of LGCN on Cora against the dense formulation of the released program.
 
-python -m benchmarks.epoch [--out FILE] [--repeats N]
+python -m benchmarks.epoch [--device cpu|cuda] [--out FILE] [--quick]
 
 The released program multiplies the dense adjacency with the features to N x C x N products and
 ranks those; here the same is written in torch, with the same network, on the same sub-graph (one
 hop around the training nodes, 644 nodes) and on the whole graph (2708 nodes). An epoch is one
 forward, backward and optimiser step. Peak memory is what one epoch adds to
-what a process of its own holds between epochs.
+what is held between epochs. --quick takes a small random graph.
 """
 
-import argparse
-import gc
-import multiprocessing
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks._common import compare, machine, write
+from benchmarks._common import QUICK_GRAPH, compare, machine, parse_arguments, peak_megabytes, write
 from lgcn import LGCN, Graph, LGConv, load_dataset, select_subgraph
 
 
@@ -52,18 +48,17 @@ class DenseLGCN(torch.nn.Module):
         return out
 
 
-def cora(whole: bool) -> Graph:
-    graph = load_dataset("cora")
+def cut(graph: Graph, device: str, whole: bool) -> Graph:
     if whole:
-        return graph
+        return graph.to(device)
     nodes = select_subgraph(graph, roots=graph.train_mask, max_nodes=None, max_hops=1, seed=0)
-    return graph.subgraph(nodes)
+    return graph.subgraph(nodes).to(device)
 
 
 def make_epoch(graph: Graph, dense: bool) -> Callable[[], None]:
     """One epoch as a function; adjacency dropout is off in both, the rest are the defaults."""
     torch.manual_seed(0)
-    model = LGCN(graph.num_features, graph.num_classes, adj_dropout=0.0)
+    model = LGCN(graph.num_features, graph.num_classes, adj_dropout=0.0).to(graph.col.device)
     reference = DenseLGCN(model, graph) if dense else None
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1, weight_decay=5e-4)
     mask, y = graph.train_mask, graph.y
@@ -81,63 +76,39 @@ def make_epoch(graph: Graph, dense: bool) -> Callable[[], None]:
 
 def check_equal(graph: Graph) -> None:
     """Both compute the same before anything is timed."""
-    model = LGCN(graph.num_features, graph.num_classes).eval()
+    model = LGCN(graph.num_features, graph.num_classes).to(graph.col.device).eval()
     with torch.no_grad():
         torch.testing.assert_close(model(graph.x, graph), DenseLGCN(model, graph).eval()())
 
 
-def peak_megabytes(whole: bool, dense: bool) -> float:
-    epoch = make_epoch(cora(whole), dense)
-    epoch()  # compiles the kernels
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here (Linux)
-    before = peak_resident()
-    epoch()
-    return peak_resident() - before
-
-
-def peak_resident() -> float:
-    status = Path("/proc/self/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
-
-
-def in_new_process(whole: bool, dense: bool) -> float:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(peak_megabytes, (whole, dense))
-
-
-def measure(whole: bool, repeats: int) -> dict[str, Any]:
-    graph = cora(whole)
+def measure(graph: Graph, device: str, repeats: int) -> dict[str, Any]:
     check_equal(graph)
-    seconds = compare(
-        {"lgcn": make_epoch(graph, dense=False), "dense": make_epoch(graph, dense=True)}, repeats
-    )
+    epochs = {"lgcn": make_epoch(graph, dense=False), "dense": make_epoch(graph, dense=True)}
+    seconds = compare(epochs, repeats, device)
     return {
-        "graph": "whole" if whole else "one-hop sub-graph",
         "nodes": graph.num_nodes,
         "speedup": seconds["dense"] / seconds["lgcn"],
         "seconds": seconds,
-        "peak_megabytes": {
-            "lgcn": in_new_process(whole, dense=False),
-            "dense": in_new_process(whole, dense=True),
-        },
+        "peak_megabytes": {name: peak_megabytes(run, device) for name, run in epochs.items()},
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/epoch.json"))
-    parser.add_argument("--repeats", type=int, default=5)
-    arguments = parser.parse_args()
-    results = [measure(whole, arguments.repeats) for whole in (False, True)]
-    for result in results:
+    arguments = parse_arguments("epoch", __doc__)
+    device, repeats = arguments.device, 1 if arguments.quick else 7
+    graph = load_dataset("synthetic", **QUICK_GRAPH) if arguments.quick else load_dataset("cora")
+    results = []
+    for whole in (False, True):
+        kind = "whole" if whole else "one-hop sub-graph"
+        result = {"graph": kind} | measure(cut(graph, device, whole), device, repeats)
+        results.append(result)
         memory = result["peak_megabytes"]
         print(
-            f"{result['graph']}, {result['nodes']} nodes: {result['speedup']:.1f} times faster than"
-            f" dense; peak memory {memory['lgcn']:.0f} MB against {memory['dense']:.0f} MB"
+            f"{kind}, {result['nodes']} nodes: {result['speedup']:.1f} times faster than"
+            f" dense; peak memory {memory['lgcn']:.0f} MB against {memory['dense']:.0f} MB",
+            flush=True,
         )
-    write(arguments.out, {"machine": machine(), "results": results})
+        write(arguments.out, {"machine": machine(device), "results": results})
 
 
 if __name__ == "__main__":

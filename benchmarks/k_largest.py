@@ -1,134 +1,292 @@
-"""k_largest on the CPU against padding to the largest degree and torch.topk.
+"""The selection of the k largest neighbours, against the ways to write it in torch.
 
-python -m benchmarks.k_largest [--out FILE]
+python -m benchmarks.k_largest [--device cpu|cuda] [--out FILE] [--quick]
+
+Timed are k_largest_values, which the layers call, k_largest, which gives node ids too, and both
+directions with the backward. A rival is left out of a shape where it would hold more memory than
+RIVAL_BYTES. The floor is the time in which a copy moves the bytes that must be moved.
 """
 
-import argparse
+import contextlib
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks._common import compare, machine, write
-from lgcn.ops import k_largest
+from benchmarks._common import compare, machine, parse_arguments, peak_megabytes, write
+from benchmarks.graphs import Structure, random_graph, star
+from benchmarks.rivals import RIVALS, Rival, needed_bytes
+from lgcn.ops import k_largest, k_largest_values, reference
 
-NUM_NODES = 20_000
-SHAPES = (
-    {"mean_degree": 6, "channels": 32, "k": 8, "repeats": 15},
-    {"mean_degree": 30, "channels": 128, "k": 64, "repeats": 3},
-)
-
-
-def random_graph(num_nodes: int, mean_degree: float) -> tuple[Tensor, Tensor]:
-    """The CSR structure of a random graph with Poisson degrees."""
-    rng = np.random.default_rng(0)
-    degrees = rng.poisson(mean_degree, num_nodes)
-    rowptr = torch.from_numpy(np.concatenate([[0], np.cumsum(degrees)]))
-    return rowptr, torch.from_numpy(rng.integers(0, num_nodes, degrees.sum()))
+RIVAL_BYTES = {"cpu": 6 * 2**30, "cuda": 32 * 2**30}
+# Seconds that one variant may take in all turns; the slow rivals then get fewer.
+BUDGET = {"cpu": 30.0, "cuda": 1.0}
+CUDA_COPY_BYTES = 2**32
+CHECKED_ROWS = 500
 
 
-def padded_neighbors(rowptr: Tensor, col: Tensor, k: int) -> Tensor:
-    """Node ids, [nodes, largest degree or k]; where there is none, one past the last node."""
-    num_nodes = rowptr.numel() - 1
-    degrees = rowptr.diff()
-    row = torch.arange(num_nodes).repeat_interleave(degrees)
-    rank = torch.arange(col.numel()) - rowptr[row]
-    neighbors = torch.full((num_nodes, max(int(degrees.max()), k)), num_nodes)
-    neighbors[row, rank] = col
-    return neighbors
+class Shape(NamedTuple):
+    """One graph and what is asked of it."""
+
+    nodes: int
+    mean_degree: float
+    channels: int
+    k: int
+    degrees: str = "poisson"  # or skewed, or star
+    repeats: int = 15
+    distinct: bool = False
+
+    def graph(self, device: str) -> Structure:
+        # int64 is what PyG users have; on the GPU 116 million edges count.
+        dtype = torch.int32 if device == "cuda" else torch.int64
+        if self.degrees == "star":
+            return star(self.nodes - 1, device, dtype)
+        return random_graph(
+            self.nodes,
+            self.mean_degree,
+            degrees=self.degrees,
+            distinct=self.distinct,
+            device=device,
+            dtype=dtype,
+        )
 
 
-def padded_topk(x: Tensor, neighbors: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The usual way: gather all neighbours of all nodes, rank them with torch.topk.
-
-    The padded table of neighbours, made once per graph, is not timed.
-    """
-    lowest = x.new_full((1, x.size(1)), -torch.inf)
-    gathered = torch.cat([x, lowest])[neighbors]
-    values, slot = gathered.topk(k, dim=1)
-    index = neighbors.unsqueeze(2).expand_as(gathered).gather(1, slot)
-    empty = index == x.size(0)
-    return values.masked_fill(empty, 0), index.masked_fill(empty, -1)
-
-
-def with_backward(
-    function: Callable[[Tensor], tuple[Tensor, Tensor]], x: Tensor
-) -> Callable[[], Tensor]:
-    """Forward and backward of the function, with a gradient of ones."""
-
-    def run() -> Tensor:
-        leaf = x.detach().requires_grad_()
-        values, _ = function(leaf)
-        return torch.autograd.grad(values, leaf, torch.ones_like(values))[0]
-
-    return run
-
-
-def measure(mean_degree: int, channels: int, k: int, repeats: int) -> dict[str, Any]:
-    """All numbers of one shape."""
-    rowptr, col = random_graph(NUM_NODES, mean_degree)
-    x = torch.randn(NUM_NODES, channels, generator=torch.Generator().manual_seed(0))
-    neighbors = padded_neighbors(rowptr, col, k)
-
-    def sparse(x: Tensor) -> tuple[Tensor, Tensor]:
-        return k_largest(x, rowptr, col, k)
-
-    def padded(x: Tensor) -> tuple[Tensor, Tensor]:
-        return padded_topk(x, neighbors, k)
-
-    values, index = sparse(x)
-    if not torch.equal(values, padded(x)[0]):
-        raise RuntimeError("k_largest and padding with torch.topk differ")
-
-    # What any implementation must read once (neighbours' features, the graph) and write once.
-    read = col.numel() * channels * x.element_size() + rowptr.nbytes + col.nbytes
-    moved = read + values.nbytes + index.nbytes
-    source = torch.ones(moved // 2, dtype=torch.uint8)
-    seconds = compare(
-        {
-            "k_largest": lambda: sparse(x),
-            "padded_topk": lambda: padded(x),
-            "k_largest_with_backward": with_backward(sparse, x),
-            "padded_topk_with_backward": with_backward(padded, x),
-            "copy": source.clone,
-        },
-        repeats,
-    )
-    return {
-        "speedup_forward": seconds["padded_topk"] / seconds["k_largest"],
-        "speedup_forward_backward": (
-            seconds["padded_topk_with_backward"] / seconds["k_largest_with_backward"]
+SMALL = Shape(1000, 6, 32, 8, distinct=True)  # the one where N x C x N products fit
+SHAPES = {
+    "cpu": [
+        Shape(20_000, 6, 32, 8),
+        Shape(20_000, 30, 128, 64, repeats=3),
+        Shape(20_000, 6, 32, 8, degrees="skewed"),
+        SMALL,
+    ],
+    "cuda": [
+        *(
+            Shape(nodes, edges / nodes, channels, k, degrees)
+            for nodes, edges, channels, k in (
+                (169_343, 2_200_000, 128, 8),
+                (56_944, 1_600_000, 128, 64),
+                (232_965, 99_000_000, 64, 64),
+                (2_449_029, 116_000_000, 64, 8),
+            )
+            for degrees in ("poisson", "skewed")
         ),
-        "share_of_copy_bandwidth": seconds["copy"] / seconds["k_largest"],
-        "gigabytes_per_second": moved / seconds["k_largest"] / 1e9,
-        "gigabytes_per_second_of_copy": moved / seconds["copy"] / 1e9,
-        "nodes": NUM_NODES,
-        "mean_degree": mean_degree,
-        "channels": channels,
-        "k": k,
-        "repeats": repeats,
+        Shape(100_001, 2, 64, 8, degrees="star", distinct=True),
+        SMALL,
+    ],
+}
+QUICK = [
+    Shape(60, 4, 8, 3, repeats=1, distinct=True),
+    Shape(60, 4, 8, 3, degrees="skewed", repeats=1),
+    Shape(60, 2, 8, 3, degrees="star", repeats=1, distinct=True),
+]
+INPUTS = {
+    "normal": torch.float32,
+    "70 % zeros": torch.float32,
+    "normal, bfloat16": torch.bfloat16,
+}
+
+
+def backward_variants() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
+    """The kinds of backward that lgcn has, each as what to enter before calling it."""
+    return {"default": contextlib.nullcontext}
+
+
+def make_input(kind: str, num_nodes: int, channels: int, device: str) -> Tensor:
+    generator = torch.Generator(device).manual_seed(0)
+    x = torch.randn(num_nodes, channels, device=device, generator=generator)
+    if kind == "70 % zeros":
+        x[torch.rand(x.shape, device=device, generator=generator) < 0.7] = 0
+    return x.to(INPUTS[kind])
+
+
+def both_directions(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Forward and backward, with a gradient of ones."""
+    leaf = x.detach().requires_grad_()
+    values = function(leaf)
+    return torch.autograd.grad(values, leaf, torch.ones_like(values))[0]
+
+
+def only_backward(
+    values: Tensor,
+    leaf: Tensor,
+    grad: Tensor,
+    variant: Callable[[], AbstractContextManager[Any]],
+) -> Tensor:
+    with variant():
+        return torch.autograd.grad(values, leaf, grad, retain_graph=True)[0]
+
+
+def saved_bytes(function: Callable[[Tensor], Tensor], x: Tensor, graph: Structure) -> int:
+    """What autograd keeps for the backward beyond the inputs."""
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor
+
+    leaf = x.detach().requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        function(leaf)
+    inputs = {tensor.data_ptr() for tensor in (leaf, *graph)}
+    return sum(size for pointer, size in kept.items() if pointer not in inputs)
+
+
+def check_rows(x: Tensor, graph: Structure, k: int, values: Tensor) -> None:
+    """Compares some rows, the longest among them, with the definition."""
+    degrees = graph.rowptr.diff()
+    some = torch.linspace(0, graph.num_nodes - 1, CHECKED_ROWS, device=x.device).long()
+    rows = torch.unique(torch.cat([some, degrees.argmax().view(1)]))
+    ends = degrees[rows].cumsum(0)
+    rowptr = torch.cat([ends.new_zeros(1), ends]).to(graph.col.dtype)
+    parts = [graph.col[graph.rowptr[row] : graph.rowptr[row + 1]] for row in rows.tolist()]
+    expected, _ = reference.k_largest(x, rowptr, torch.cat(parts), k, None, False)
+    if not torch.equal(values[rows], expected):
+        raise RuntimeError("k_largest_values differs from its definition")
+
+
+def ready_rivals(
+    shape: Shape, graph: Structure, x: Tensor, values: Tensor
+) -> tuple[dict[str, Rival], dict[str, str], dict[str, float]]:
+    """The rivals that fit and select the same, those left out and why, and peak memory."""
+    rivals, left_out, megabytes = {}, {}, {}
+    limit = RIVAL_BYTES[x.device.type]
+    for name, make in RIVALS.items():
+        needed = needed_bytes(name, graph, shape.channels, shape.k)
+        if needed > limit:
+            left_out[name] = (
+                f"does not fit: about {needed / 2**30:.0f} GiB, limit {limit / 2**30:.0f} GiB"
+            )
+            continue
+        if name == "dense" and not shape.distinct:
+            left_out[name] = "cannot have parallel edges"
+            continue
+        rival = make(graph, shape.k)
+        if not torch.equal(rival.select(x)[0], values):
+            raise RuntimeError(f"k_largest_values and {name} differ")
+        megabytes[name] = peak_megabytes(partial(rival.select, x), x.device.type)
+        rivals[name] = rival
+    return rivals, left_out, megabytes
+
+
+def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str, Any]:
+    """All numbers of one shape and input; rivals only for normal float32 numbers."""
+    x = make_input(kind, graph.num_nodes, shape.channels, device)
+
+    def values_of(x: Tensor) -> Tensor:
+        return k_largest_values(x, *graph, shape.k)
+
+    def with_ids(x: Tensor) -> tuple[Tensor, Tensor]:
+        return k_largest(x, *graph, shape.k)
+
+    values = values_of(x)
+    check_rows(x, graph, shape.k, values)
+    rivals, left_out, megabytes = (
+        ready_rivals(shape, graph, x, values) if kind == "normal" else ({}, {}, {})
+    )
+    megabytes |= {
+        "k_largest_values": peak_megabytes(lambda: values_of(x), device),
+        "k_largest_values_with_backward": peak_megabytes(
+            lambda: both_directions(values_of, x), device
+        ),
+    }
+    saved = saved_bytes(values_of, x, graph)
+    read = graph.num_edges * (shape.channels * x.element_size() + 4)
+    moved = read + values.nbytes + saved
+    moved_backward = values.nbytes + saved + x.nbytes
+    copied = moved if device == "cpu" else CUDA_COPY_BYTES
+    source = torch.ones(copied // 2, dtype=torch.uint8, device=device)
+
+    leaf = x.detach().requires_grad_()
+    values = values_of(leaf)
+    grad = torch.ones_like(values)
+    variants: dict[str, Callable[[], object]] = {
+        "k_largest_values": lambda: values_of(x),
+        "k_largest": lambda: with_ids(x),
+        "copy": source.clone,
+    }
+    for name, rival in rivals.items():
+        variants[name] = partial(rival.select, x)
+    variants |= {
+        "k_largest_values_with_backward": lambda: both_directions(values_of, x),
+        "k_largest_with_backward": lambda: both_directions(lambda x: with_ids(x)[0], x),
+    }
+    for name, rival in rivals.items():
+        variants[f"{name}_with_backward"] = partial(both_directions, rival.values, x)
+    for name, variant in backward_variants().items():
+        variants[f"backward_{name}"] = partial(only_backward, values, leaf, grad, variant)
+    seconds = compare(variants, shape.repeats, device, BUDGET[device])
+
+    bandwidth = 2 * source.nbytes / seconds["copy"]
+    result: dict[str, Any] = {
+        "degrees": shape.degrees,
+        "input": kind,
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "mean_degree": graph.num_edges / graph.num_nodes,
+        "max_degree": graph.max_degree,
+        "channels": shape.channels,
+        "k": shape.k,
+        "ratio_forward": {name: seconds[name] / seconds["k_largest_values"] for name in rivals},
+        "ratio_forward_backward": {
+            name: seconds[f"{name}_with_backward"] / seconds["k_largest_values_with_backward"]
+            for name in rivals
+        },
+        "left_out": left_out,
+        "times_floor": seconds["k_largest_values"] * bandwidth / moved,
+        "times_floor_backward": {
+            name: seconds[f"backward_{name}"] * bandwidth / moved_backward
+            for name in backward_variants()
+        },
+        "floor_bytes": moved,
+        "floor_bytes_backward": moved_backward,
+        "saved_bytes_per_node": saved / graph.num_nodes,
+        "gigabytes_per_second": moved / seconds["k_largest_values"] / 1e9,
+        "gigabytes_per_second_of_copy": bandwidth / 1e9,
+        "peak_megabytes": megabytes,
+        "repeats": shape.repeats,
         "seconds": seconds,
     }
+    if "padded_topk" in rivals:  # both give values and node ids
+        result["speedup_forward"] = seconds["padded_topk"] / seconds["k_largest"]
+        result["speedup_forward_backward"] = (
+            seconds["padded_topk_with_backward"] / seconds["k_largest_with_backward"]
+        )
+    return result
+
+
+def show(result: dict[str, Any]) -> None:
+    print(
+        f"{result['degrees']}, N = {result['nodes']}, E = {result['edges']}, "
+        f"C = {result['channels']}, k = {result['k']}, {result['input']}: "
+        f"{result['seconds']['k_largest_values'] * 1e3:.3g} ms, "
+        f"{result['times_floor']:.2f} times the floor; backward "
+        + ", ".join(
+            f"{name} {result['seconds'][f'backward_{name}'] * 1e3:.3g} ms, {times:.2f} times"
+            for name, times in result["times_floor_backward"].items()
+        )
+    )
+    for name, ratio in result["ratio_forward"].items():
+        both = result["ratio_forward_backward"][name]
+        print(f"    {ratio:7.1f} times as fast as {name}, {both:.1f} times with backward")
+    for name, reason in result["left_out"].items():
+        print(f"    {name}: {reason}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/k_largest.json"))
-    arguments = parser.parse_args()
-    results = []
-    for shape in SHAPES:
-        result = measure(**shape)
-        print(
-            f"degree {result['mean_degree']}, C = {result['channels']}, k = {result['k']}: "
-            f"{result['speedup_forward']:.1f} times as fast as padding + topk, "
-            f"{result['speedup_forward_backward']:.1f} times with backward, "
-            f"{result['share_of_copy_bandwidth']:.0%} of the bandwidth of a copy"
-        )
-        results.append(result)
-    write(arguments.out, {"results": results, "machine": machine()})
+    arguments = parse_arguments("k_largest", __doc__)
+    device = arguments.device
+    results: list[dict[str, Any]] = []
+    for shape in QUICK if arguments.quick else SHAPES[device]:
+        graph = shape.graph(device)
+        for kind in INPUTS:
+            results.append(measure(shape, graph, kind, device))
+            show(results[-1])
+            limit = RIVAL_BYTES[device]
+            record = {"results": results, "rival_bytes": limit, "machine": machine(device)}
+            write(arguments.out, record)  # after each, since a lent machine may end the run
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+"""100 epochs of training in the settings of the paper's Table 5, and of a GCN in PyG.
+
+python -m benchmarks.training_step [--device cpu|cuda] [--out FILE] [--quick]
+
+LGCN_sub trains on one fixed sub-graph, one hop around the training nodes; LGCN_whole and GCN train
+on the whole graph. Timed is a call of the training loop, from new weights, with one evaluation at
+the end for LGCN and none for GCN.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn import Module
+from torch_geometric.nn import GCNConv
+
+from benchmarks._common import QUICK_GRAPH, compare, machine, parse_arguments, write
+from lgcn import Graph, load_dataset
+from lgcn.training import Config, train
+from lgcn.training.loop import make_loader
+
+EPOCHS = 100
+# Table 5 of the paper, seconds on a TITAN Xp and nodes per iteration.
+PAPER = {
+    "cora": {"GCN": 7, "LGCN_whole": 58, "LGCN_sub": 14, "nodes": 644},
+    "citeseer": {"GCN": 4, "LGCN_whole": 30, "LGCN_sub": 3.6, "nodes": 442},
+    "pubmed": {"GCN": 38, "LGCN_whole": 1080, "LGCN_sub": 2.6, "nodes": 354},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "LGCN_sub": {"max_hops": 1, "max_nodes": None, "resample": False},
+    "LGCN_whole": {"training": "whole"},
+}
+
+
+class GCN(Module):
+    """Kipf and Welling's network, as in PyG's example."""
+
+    def __init__(self, in_channels: int, num_classes: int) -> None:
+        super().__init__()
+        self.first = GCNConv(in_channels, 16, cached=True)
+        self.second = GCNConv(16, num_classes, cached=True)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = self.first(F.dropout(x, 0.5, self.training), edge_index).relu()
+        out: Tensor = self.second(F.dropout(h, 0.5, self.training), edge_index)
+        return out
+
+
+def train_gcn(graph: Graph, epochs: int) -> None:
+    assert graph.x is not None
+    assert graph.y is not None
+    assert graph.train_mask is not None
+    x, edge_index = graph.x.to_dense(), graph.edge_index
+    nodes = graph.train_mask.nonzero().squeeze(1)
+    labels = graph.y[nodes]
+    model = GCN(graph.num_features, graph.num_classes).to(x.device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    for _ in range(epochs):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x, edge_index)[nodes], labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+def train_lgcn(graph: Graph, config: Config, epochs: int) -> None:
+    train(graph, config)
+
+
+def measure(graph: Graph, device: str, epochs: int, repeats: int) -> dict[str, Any]:
+    fixed = {
+        "dataset": graph.name,
+        "device": device,
+        "max_epochs": epochs,
+        "evaluate_every": epochs,
+    }
+    configs = {
+        name: Config.create(**fixed, **settings, patience=epochs)
+        for name, settings in SETTINGS.items()
+    }
+    variants: dict[str, Callable[[], object]] = {
+        name: partial(train_lgcn, graph, config, epochs) for name, config in configs.items()
+    }
+    variants["GCN"] = partial(train_gcn, graph.to(device), epochs)
+    loader = make_loader(graph, configs["LGCN_sub"])
+    return {
+        "dataset": graph.name,
+        "epochs": epochs,
+        "repeats": repeats,
+        "nodes": graph.num_nodes,
+        "nodes_per_iteration": sum(batch.num_nodes for batch in loader.epoch(1)) / len(loader),
+        "seconds": compare(variants, repeats, device),
+        "paper": PAPER.get(graph.name),
+    }
+
+
+def main() -> None:
+    arguments = parse_arguments("training_step", __doc__)
+    device = arguments.device
+    results = []
+    for dataset in ["synthetic"] if arguments.quick else PAPER:
+        epochs, repeats = (2, 1) if arguments.quick else (EPOCHS, 3)
+        graph = load_dataset(dataset, **(QUICK_GRAPH if arguments.quick else {}))
+        result = measure(graph, device, epochs, repeats)
+        results.append(result)
+        print(f"{dataset}: {result['nodes_per_iteration']:.0f} of {result['nodes']} nodes a step")
+        for name, seconds in result["seconds"].items():
+            paper = f"; the paper's {result['paper'][name]} s" if result["paper"] else ""
+            print(f"    {name:10} {seconds:.3g} s{paper}", flush=True)
+        write(arguments.out, {"results": results, "machine": machine(device)})
+
+
+if __name__ == "__main__":
+    main()
