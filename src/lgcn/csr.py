@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lgcn.dropout import dropout
 from lgcn.ops.reference import row_of_entry
 
 with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
@@ -32,15 +33,29 @@ class CSR(NamedTuple):
             return torch.ones(self.col.numel(), dtype=dtype, device=self.col.device)
         return self.weight.to(dtype)
 
+    def drop_weights(self, p: float) -> CSR:
+        """Sets every weight to zero with probability p and scales up the rest, as dropout does.
+
+        The structure stays, and with it what is known of it. For sums over rows, and for a
+        selection among competing zeros, this is the same as :meth:`drop_edges`.
+        """
+        return self if p == 0 else self._replace(weight=dropout(self._weights(), p))
+
     def drop_edges(self, p: float) -> CSR:
-        """Removes every entry with probability p and scales up the rest, as dropout does."""
+        """Removes every entry with probability p and scales up the rest, as dropout does.
+
+        From the same seed it removes the entries whose weights :meth:`drop_weights` sets to zero.
+        """
         if p == 0:
             return self
-        kept = torch.rand(self.col.numel(), device=self.col.device) >= p
+        factor = dropout(torch.ones_like(self._weights()), p)
+        kept = factor > 0
         before = torch.cat([kept.new_zeros(1, dtype=torch.long), kept.cumsum(0)])
         rowptr = before[self.rowptr.long()].to(self.rowptr.dtype)
-        weight = self.values() if self.weight is None else self.weight
-        return CSR(rowptr, self.col[kept], weight[kept] / (1 - p))
+        return CSR(rowptr, self.col[kept], (self._weights() * factor)[kept])
+
+    def _weights(self) -> Tensor:
+        return self.values() if self.weight is None else self.weight
 
 
 def to_csr(

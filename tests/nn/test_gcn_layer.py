@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
 from torch_geometric.nn import GCNConv
 
 from lgcn import Graph
 from lgcn.nn import GCNLayer
+from lgcn.ops import spmm
 
 RandomGraph = Callable[..., Graph]
 
@@ -89,6 +91,23 @@ def test_adjacency_dropout_in_training_only(random_graph: RandomGraph) -> None:
     assert not torch.allclose(layer(graph.x, graph), layer(graph.x, graph))
     layer.eval()
     assert torch.equal(layer(graph.x, graph), layer(graph.x, graph))
+
+
+def test_adjacency_dropout_keeps_the_structure(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+
+    def spy(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+        used.append((rowptr, col))
+        return spmm(rowptr, col, value, dense)
+
+    monkeypatch.setattr("lgcn.nn.gcn_layer.spmm", spy)
+    graph = random_graph()
+    GCNLayer(5, 3, adj_dropout=0.5)(graph.x, graph)
+    adjacency = graph.adjacency(normalize=True, self_loops=True)
+    assert used[0][0] is adjacency.rowptr
+    assert used[0][1] is adjacency.col
 
 
 def test_sparse_features_are_freed_after_use(random_graph: RandomGraph) -> None:

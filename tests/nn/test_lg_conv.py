@@ -199,6 +199,25 @@ def test_dropout_in_training_only(random_graph: RandomGraph, option: str) -> Non
     torch.testing.assert_close(conv.eval()(graph.x, graph), plain(graph.x, graph))
 
 
+@pytest.mark.parametrize("zeros", ["pad", "compete"])
+def test_adjacency_dropout_is_that_of_removed_edges(random_graph: RandomGraph, zeros: str) -> None:
+    graph = random_graph(30, 0.3)
+    conv = LGConv(5, 3, k=4, zeros=zeros, adj_dropout=0.4)
+    torch.manual_seed(0)
+    actual = conv.select(graph.x, graph.x, graph.adjacency())
+    torch.manual_seed(0)
+    removed = graph.adjacency().drop_edges(0.4)
+    torch.testing.assert_close(actual, conv.eval().select(graph.x, graph.x, removed))
+
+
+def test_adjacency_dropout_among_competing_zeros_keeps_the_structure(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lgcn.csr.CSR.drop_edges", None)
+    graph, conv = random_graph(), LGConv(5, 3, k=4, zeros="compete", adj_dropout=0.5)
+    assert not torch.allclose(conv(graph.x, graph), conv(graph.x, graph))
+
+
 def test_gradients_reach_everything(random_graph: RandomGraph) -> None:
     graph, conv = random_graph(weighted=True), LGConv(5, 3, k=4)
     x, weight = graph.x.clone().requires_grad_(), graph.edge_weight.clone().requires_grad_()

@@ -3,10 +3,10 @@
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module, Parameter
 
+from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
 from lgcn.ops import spmm
 from lgcn.ops.csr import csr_parts
@@ -74,10 +74,10 @@ class GCNLayer(Module):
             )
         if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)
-            values = F.dropout(values, self.dropout, self.training)
+            values = drop(values, self.dropout, self.training)
             out = spmm(rowptr, col, values, self.weight)
         else:
-            out = F.dropout(x, self.dropout, self.training) @ self.weight
+            out = drop(x, self.dropout, self.training) @ self.weight
         out = out + self.bias
         if self.aggregate == "none":
             return out
@@ -85,7 +85,7 @@ class GCNLayer(Module):
             normalize=self.aggregate == "normalized", self_loops=self.self_loops
         )
         if self.training:
-            adjacency = adjacency.drop_edges(self.adj_dropout)
+            adjacency = adjacency.drop_weights(self.adj_dropout)
         return spmm(adjacency.rowptr, adjacency.col, adjacency.values(out.dtype), out)
 
     def __repr__(self) -> str:

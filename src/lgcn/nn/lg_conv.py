@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Conv1d, Dropout, Module, Sequential
+from torch.nn import Conv1d, Module
 from torch_geometric.nn.inits import reset
 
 from lgcn.csr import CSR, to_csr
+from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
+from lgcn.nn.grid_cnn import double_cnn, single_cnn
 from lgcn.ops.k_largest import Zeros, k_largest_grid
 
 Rank = Literal["raw", "normalized"]
@@ -87,7 +88,7 @@ class LGConv(Module):
         elif cnn in (None, "double"):
             self.cnn = double_cnn(in_channels, out_channels, k, dropout, activation)
         elif cnn == "single":
-            self.cnn = Sequential(Conv1d(in_channels, out_channels, k + 1))
+            self.cnn = single_cnn(in_channels, out_channels, k)
         else:
             raise ValueError(f"cnn must be 'double', 'single' or a module, got {cnn!r}")
         self._own_cnn = isinstance(cnn, Module)
@@ -126,7 +127,9 @@ class LGConv(Module):
     def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
         """The grid [N, k + 1, C]: own features, then the k largest of the neighbours."""
         if self.training:
-            adjacency = adjacency.drop_edges(self.adj_dropout)
+            # Among competing zeros an entry of weight zero is none; else it would be a candidate.
+            drop_entries = CSR.drop_weights if self.zeros == "compete" else CSR.drop_edges
+            adjacency = drop_entries(adjacency, self.adj_dropout)
         rowptr, col, weight = adjacency
         weight = None if weight is None else weight.to(source.dtype)
         return k_largest_grid(
@@ -135,7 +138,7 @@ class LGConv(Module):
 
     def convolve(self, grid: Tensor) -> Tensor:
         """The 1-D CNN over the positions of the grid."""
-        grid = F.dropout(grid, self.dropout, self.training)
+        grid = drop(grid, self.dropout, self.training)
         out: Tensor = self.cnn(grid.transpose(1, 2))
         num_nodes = grid.size(0)
         if out.shape == (num_nodes, self.out_channels, 1):
@@ -180,41 +183,6 @@ class LGConv(Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, k={self.k})"
-
-
-def double_cnn(
-    in_channels: int,
-    out_channels: int,
-    k: int,
-    dropout: float,
-    activation: Callable[[Tensor], Tensor] | None,
-) -> Sequential:
-    """Two convolutions that take k + 1 positions to one, for odd k too.
-
-    For even k both kernels have k / 2 + 1 positions, as in the paper. The second has no bias, as in
-    the released program: with the identity between them it would add nothing.
-    """
-    hidden = max(1, (in_channels + out_channels) // 2)
-    return Sequential(
-        Conv1d(in_channels, hidden, (k + 1) // 2 + 1),
-        Activation(activation),
-        Dropout(dropout),
-        Conv1d(hidden, out_channels, k // 2 + 1, bias=False),
-    )
-
-
-class Activation(Module):
-    """A function as a module; ``None`` is the identity."""
-
-    def __init__(self, function: Callable[[Tensor], Tensor] | None) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x if self.function is None else self.function(x)
-
-    def extra_repr(self) -> str:
-        return "identity" if self.function is None else self.function.__name__
 
 
 def _num_targets(edge_index: Tensor, own: Tensor | None) -> int:

@@ -1,0 +1,84 @@
+"""Dropout: rates, gradients, seeds, and where torch's own takes over."""
+
+import pytest
+import torch
+
+from lgcn.dropout import dropout
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_keeps_and_scales(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    out = dropout(torch.full((40, 50), 3.0, dtype=dtype), 0.25)
+    assert (out.dtype, out.shape) == (dtype, (40, 50))
+    kept = out != 0
+    torch.testing.assert_close(out[kept], torch.full_like(out[kept], 4.0))
+    assert 0.7 < kept.double().mean() < 0.8
+
+
+@pytest.mark.parametrize("p", [0.001, 0.1, 0.5, 0.84, 0.999])
+def test_rate_is_exact(p: float) -> None:
+    torch.manual_seed(0)
+    count = 2_000_000
+    dropped = (dropout(torch.ones(count), p) == 0).sum().item()
+    assert abs(dropped - count * p) < 5 * (count * p * (1 - p)) ** 0.5
+
+
+def test_entries_are_independent() -> None:
+    torch.manual_seed(0)
+    kept = (dropout(torch.ones(500, 1024), 0.5) != 0).double() - 0.5
+    bound = 5 * 0.25 / kept.numel() ** 0.5
+    for lag in (1, 2, 3, 4, 8, 16, 1023, 1024, 1025):  # neighbours, SIMD lanes, rows
+        flat = kept.flatten()
+        assert (flat[lag:] * flat[:-lag]).mean().abs() < bound
+    other = (dropout(torch.ones(500, 1024), 0.5) != 0).double() - 0.5
+    assert (kept * other).mean().abs() < bound
+
+
+def test_equal_seeds_drop_the_same_entries() -> None:
+    x = torch.rand(30, 40) + 1
+    torch.manual_seed(3)
+    first = dropout(x, 0.4)
+    assert not torch.equal(dropout(x, 0.4), first)
+    torch.manual_seed(3)
+    assert torch.equal(dropout(x, 0.4), first)
+    torch.manual_seed(3)
+    assert torch.equal(dropout(torch.ones(1200), 0.4).view(30, 40) > 0, first > 0)
+
+
+def test_rates_zero_and_one_and_evaluation() -> None:
+    x = torch.randn(5, 6)
+    assert dropout(x, 0.0) is x
+    assert dropout(x, 0.7, training=False) is x
+    assert torch.equal(dropout(x, 1.0), torch.zeros(5, 6))
+    assert dropout(torch.zeros(0, 3), 0.5).shape == (0, 3)
+
+
+def test_gradients() -> None:
+    x = torch.randn(6, 7, dtype=torch.float64, requires_grad=True)
+
+    def seeded(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        return dropout(x.t(), 0.4) ** 2  # not contiguous
+
+    assert torch.autograd.gradcheck(seeded, x)
+    assert torch.autograd.gradgradcheck(seeded, x)
+
+
+def test_backward_drops_what_the_forward_dropped() -> None:
+    x = torch.ones(50, 20, requires_grad=True)
+    out = dropout(x, 0.6)
+    out.sum().backward()  # the gradient of a sum is expanded, not contiguous
+    assert torch.equal(x.grad, out.detach())
+
+
+def test_compiles_without_a_break() -> None:
+    compiled = torch.compile(dropout, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(0)
+    assert set(compiled(torch.ones(100), 0.5).tolist()) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.5])
+def test_wrong_rates_are_named(p: float) -> None:
+    with pytest.raises(ValueError, match=f"p must be a probability from 0 to 1, got {p}"):
+        dropout(torch.ones(3), p)
