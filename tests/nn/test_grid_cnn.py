@@ -48,6 +48,12 @@ def test_matrix_of_a_convolution_by_hand() -> None:
     assert matrix.tolist() == [[1, 0, 0], [2, 1, 0], [0, 2, 1], [0, 0, 2]]
 
 
+def test_matrix_of_a_convolution_is_differentiable() -> None:
+    weight = grid(4, 3, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda w: convolution_matrix(w, 4) ** 2, weight)
+    assert torch.autograd.gradgradcheck(lambda w: convolution_matrix(w, 4) ** 2, weight)
+
+
 @pytest.mark.parametrize("largest", [0, 2**18])
 @pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize(("positions", "taps"), [(9, 5), (8, 5), (4, 4), (2, 1), (1, 1), (5, 2)])

@@ -5,6 +5,7 @@ memory. Weights have the names and shapes of ``torch.nn.Conv1d``.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -127,16 +128,36 @@ def grid_convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return out.view(num_nodes, steps, out_channels).transpose(1, 2)
 
 
+class _ConvolutionMatrix(torch.autograd.Function):
+    """Writes the weight to each step's place; in autograd's own terms this takes far more steps."""
+
+    @staticmethod
+    def forward(weight: Tensor, positions: int) -> Tensor:
+        out_channels, in_channels, taps = weight.shape
+        steps = positions - taps + 1
+        matrix = weight.new_zeros(positions, in_channels, steps, out_channels)
+        for step in range(steps):
+            matrix[step : step + taps, :, step] = weight.permute(2, 1, 0)
+        return matrix.view(positions * in_channels, steps * out_channels)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        weight, ctx.positions = inputs
+        ctx.shape = weight.shape
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        out_channels, in_channels, taps = ctx.shape
+        steps = ctx.positions - taps + 1
+        blocks = grad.reshape(ctx.positions, in_channels, steps, out_channels)
+        parts = [blocks[step : step + taps, :, step] for step in range(steps)]
+        return torch.stack(parts).sum(0).permute(2, 1, 0), None
+
+
 def convolution_matrix(weight: Tensor, positions: int) -> Tensor:
     """The matrix [positions C, steps D] that does to flattened grids what the convolution does.
 
-    Block (p, s) is the weight's tap p - s. Taps with zeros behind them, to a period of one more
-    than there are positions, are repeated and read in rows of ``positions``: each row is the one
-    before it, moved by one.
+    Block (p, s) is the weight's tap p - s, or zero where there is none.
     """
-    out_channels, in_channels, taps = weight.shape
-    steps = positions - taps + 1
-    period = F.pad(weight, (0, positions + 1 - taps))
-    rows = period.repeat(1, 1, steps)[:, :, : steps * positions]
-    blocks = rows.view(out_channels, in_channels, steps, positions)
-    return blocks.permute(3, 1, 2, 0).reshape(positions * in_channels, steps * out_channels)
+    matrix: Tensor = _ConvolutionMatrix.apply(weight, positions)  # type: ignore[no-untyped-call]
+    return matrix
