@@ -3,7 +3,7 @@
 import argparse
 import ctypes
 import gc
-import importlib.metadata
+import importlib
 import json
 import math
 import os
@@ -17,6 +17,7 @@ from typing import Any
 
 import numba
 import torch
+import torch_geometric
 
 # A graph for --quick, with the dense rivals in mind.
 QUICK_GRAPH: dict[str, Any] = {"num_nodes": 200, "num_val": 40, "labels_per_class": 5}
@@ -56,7 +57,7 @@ def machine(device: str = "cpu") -> dict[str, Any]:
         "threads": {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()},
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "torch_geometric": importlib.metadata.version("torch_geometric"),
+        "torch_geometric": torch_geometric.__version__,
         "numba": numba.__version__,
         "command": " ".join(["python", *map(_short, sys.orig_argv[1:])]),
     }
@@ -66,7 +67,7 @@ def machine(device: str = "cpu") -> dict[str, Any]:
             "gpu": properties.name,
             "gpu_gigabytes": round(properties.total_memory / 1e9),
             "cuda": torch.version.cuda,
-            "triton": importlib.metadata.version("triton"),
+            "triton": importlib.import_module("triton").__version__,
         }
     return record
 

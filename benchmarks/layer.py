@@ -29,7 +29,8 @@ SYNTHETIC_NODES = {"cpu": 100_000, "cuda": 1_000_000}
 
 
 def synthetic(num_nodes: int, device: str) -> Graph:
-    return Graph(*random_graph(num_nodes, 10, device=device), name="random, degree 10")
+    structure = random_graph(num_nodes, 10, distinct=True, device=device)
+    return Graph(*structure, name="random, degree 10")
 
 
 def graphs(device: str, quick: bool) -> list[Graph]:

@@ -36,7 +36,7 @@ class Size(NamedTuple):
 BASE = {"cpu": Size(10_000, 16, 32, 8), "cuda": Size(200_000, 16, 64, 8)}
 QUICK = Size(200, 4, 8, 4)
 # The first value of each series, which then doubles.
-FIRST = {"cpu": Size(5_000, 8, 8, 2), "cuda": Size(100_000, 8, 16, 2)}
+FIRST = {"cpu": Size(5_000, 8, 8, 2), "cuda": Size(50_000, 8, 16, 2)}
 POINTS = {"nodes": 6, "degree": 5, "channels": 5, "k": 5}
 
 

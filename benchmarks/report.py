@@ -1,0 +1,324 @@
+"""Writes the tables of docs/performance.md and its pictures from the records.
+
+python -m benchmarks.report
+
+A table stands between <!-- begin NAME --> and <!-- end NAME -->. What was not measured leaves its
+place empty. Pictures need matplotlib; without it only the tables are written.
+"""
+
+import importlib.util
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks._common import RESULTS
+
+DOCUMENT = Path("docs/performance.md")
+IMAGES = Path("docs/images")
+RIVAL_NAMES = {
+    "padded_topk": "padding, `topk`",
+    "bucketed_topk": "padding by degree, `topk`",
+    "dense_batch_sort": "`to_dense_batch`, `sort`",
+    "segment_sort": "`sort` over segments",
+    "dense": "dense N x C x N",
+}
+
+Record = dict[str, Any]
+
+
+def load(name: str, device: str, folder: Path = RESULTS) -> Record | None:
+    """The record of a benchmark, None where it was not run on that device."""
+    path = folder / f"{name}-{device}.json"
+    record: Record | None = json.loads(path.read_text()) if path.exists() else None
+    return record
+
+
+def number(value: float) -> str:
+    """Three significant digits, never as a power of ten."""
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def milliseconds(seconds: float) -> str:
+    return number(1e3 * seconds)
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    header = list(header)
+    lines = [header, ["---"] * len(header), *map(list, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine_line(record: Record) -> str:
+    machine = record["machine"]
+    where = f"{machine['cpu']}, {machine['cores']} cores"
+    versions = f"torch {machine['torch']}"
+    if "gpu" in machine:
+        where = machine["gpu"]
+        versions += f", CUDA {machine['cuda']}, Triton {machine['triton']}"
+    return f"*{where}; {versions}; `{machine['command']}`*"
+
+
+def graph_name(result: Record) -> str:
+    return (
+        f"{result['degrees']}, N = {result['nodes']:,}, E = {result['edges']:,}, "
+        f"C = {result['channels']}, k = {result['k']}"
+    )
+
+
+def aims(device: str) -> str:
+    """What was to be reached, and whether it was."""
+    rows = []
+
+    def add(what: str, against: str, ratio: float, more: str, aim: int) -> None:
+        verdict = "reached" if ratio >= aim else "missed"
+        rows.append([what, against, f"{number(ratio)}{more}", f"{aim}, {verdict}"])
+
+    if record := load("k_largest", device):
+        for result in record["results"]:
+            if result["nodes"] == 20_000 and "speedup_forward" in result:
+                add(
+                    f"`k_largest`, {result['degrees']} degrees of {result['mean_degree']:.0f}, "
+                    f"C = {result['channels']}, k = {result['k']}, values and node ids",
+                    "padding to the largest degree, `torch.topk`",
+                    result["speedup_forward"],
+                    f" ({number(result['speedup_forward_backward'])} with backward)",
+                    10,
+                )
+    if record := load("epoch", device):
+        whole = next(result for result in record["results"] if result["graph"] == "whole")
+        memory = whole["peak_megabytes"]
+        add(
+            "one epoch of LGCN on Cora, whole",
+            "dense N x C x N products, as in the released program",
+            whole["speedup"],
+            f" (peak memory {memory['lgcn']:.0f} MB against {memory['dense']:.0f} MB)",
+            20,
+        )
+    if record := load("subgraph", device):
+        for result in record["results"]:
+            add(
+                f"`select_subgraph` from {result['graph']}, {result['nodes']:,} nodes",
+                "the same algorithm in Python sets",
+                result["speedup"],
+                "",
+                50,
+            )
+    return table(["what", "against", "times as fast", "aim"], rows) if rows else ""
+
+
+def k_largest_ratios(record: Record) -> str:
+    """How many times as fast as each rival; forward, then forward and backward."""
+
+    def cell(result: Record, rival: str) -> str:
+        if rival in result["left_out"]:
+            return "does not fit" if "fit" in result["left_out"][rival] else "-"
+        both = result["ratio_forward_backward"][rival]
+        return f"{number(result['ratio_forward'][rival])} / {number(both)}"
+
+    rows = [
+        [graph_name(result), *(cell(result, rival) for rival in RIVAL_NAMES)]
+        for result in record["results"]
+        if result["input"] == "normal"
+    ]
+    return table(["graph", *RIVAL_NAMES.values()], rows)
+
+
+def k_largest_floor(record: Record) -> str:
+    """Times and how far they are from the floor."""
+    rows = []
+    for result in record["results"]:
+        seconds = result["seconds"]
+        backward = [
+            f"{milliseconds(seconds[f'backward_{name}'])} ({number(times)})"
+            + (f" {name}" if len(result["times_floor_backward"]) > 1 else "")
+            for name, times in result["times_floor_backward"].items()
+        ]
+        rows.append(
+            [
+                graph_name(result),
+                result["input"],
+                f"{milliseconds(seconds['k_largest_values'])} ({number(result['times_floor'])})",
+                milliseconds(seconds["k_largest"]),
+                ", ".join(backward),
+                f"{result['gigabytes_per_second_of_copy']:.0f} GB/s",
+                f"{result['saved_bytes_per_node']:.0f}",
+            ]
+        )
+    header = [
+        "graph",
+        "input",
+        "forward, ms (times the floor)",
+        "with node ids, ms",
+        "backward, ms (times the floor)",
+        "copy",
+        "bytes kept a node",
+    ]
+    return table(header, rows)
+
+
+def k_largest(record: Record) -> str:
+    return f"{k_largest_ratios(record)}\n\n{k_largest_floor(record)}"
+
+
+def layer(record: Record) -> str:
+    parts = []
+    for result in record["results"]:
+        layers = result["layers"]
+        usual = layers["GCNConv"]
+        rows = [
+            [
+                name,
+                number(numbers["seconds_forward"] / usual["seconds_forward"]),
+                number(numbers["seconds_forward_backward"] / usual["seconds_forward_backward"]),
+                milliseconds(numbers["seconds_forward"]),
+                milliseconds(numbers["seconds_forward_backward"]),
+                f"{numbers['megabytes_forward_backward']:.0f}",
+            ]
+            for name, numbers in layers.items()
+        ]
+        header = [
+            f"{result['graph']}, {result['nodes']:,} nodes, {result['edges']:,} edges",
+            "times as long as GCNConv",
+            "with backward",
+            "ms",
+            "ms with backward",
+            "peak MB",
+        ]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+
+
+def training_step(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        ours, paper = result["seconds"], result["paper"]
+        for name, seconds in ours.items():
+            nodes, paper_nodes = result["nodes"], result["nodes"]
+            if name == "LGCN_sub":
+                nodes, paper_nodes = result["nodes_per_iteration"], paper["nodes"]
+            printed = paper.get(name)
+            rows.append(
+                [
+                    f"{result['dataset']}, {name}",
+                    number(seconds / ours["GCN"]),
+                    number(printed / paper["GCN"]) if printed else "",
+                    number(seconds),
+                    str(printed or ""),
+                    f"{nodes:,.0f}",
+                    f"{paper_nodes:,}" if printed else "",
+                ]
+            )
+    header = [
+        f"{record['results'][0]['epochs']} epochs",
+        "times GCN",
+        "times GCN, paper",
+        "seconds",
+        "seconds, paper (TITAN Xp)",
+        "nodes a step",
+        "nodes a step, paper",
+    ]
+    return table(header, rows)
+
+
+def epoch(record: Record) -> str:
+    rows = [
+        [
+            f"{result['graph']}, {result['nodes']:,} nodes",
+            number(result["speedup"]),
+            milliseconds(result["seconds"]["lgcn"]),
+            milliseconds(result["seconds"]["dense"]),
+            f"{result['peak_megabytes']['lgcn']:.0f}",
+            f"{result['peak_megabytes']['dense']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    header = ["Cora", "times as fast", "ms", "ms, dense", "peak MB", "peak MB, dense"]
+    return table(header, rows)
+
+
+def subgraph(record: Record) -> str:
+    rows = [
+        [
+            f"{result['graph']}, {result['nodes']:,} nodes",
+            number(result["speedup"]),
+            *(number(value) for value in result["microseconds_per_subgraph"].values()),
+        ]
+        for result in record["results"]
+    ]
+    names = record["results"][0]["microseconds_per_subgraph"]
+    return table(["graph", "times as fast", *(f"{name}, µs" for name in names)], rows)
+
+
+def scaling(record: Record) -> str:
+    rows = []
+    for name, result in record["results"].items():
+        values = [point[name] for point in result["points"]]
+        fits = (f"{found['exponent']:.2f} ({found['r2']:.3f})" for found in result["fits"].values())
+        rows.append([f"{name}, {values[0]:,} to {values[-1]:,}", *fits])
+    whats = next(iter(record["results"].values()))["fits"]
+    header = ["what doubles", *(f"{what.replace('_', ' ')}: exponent (R²)" for what in whats)]
+    return table(header, rows)
+
+
+TABLES: dict[str, Callable[[Record], str]] = {
+    "k_largest": k_largest,
+    "layer": layer,
+    "training_step": training_step,
+    "epoch": epoch,
+    "subgraph": subgraph,
+    "scaling": scaling,
+}
+PICTURES = {
+    "k_largest": "How many times as fast as each rival",
+    "scaling": "Time against size in log-log, with the fitted lines",
+}
+
+
+def block(name: str) -> str:
+    """What stands between the markers of that name, empty where there is no record."""
+    benchmark, _, device = name.rpartition("-")
+    if benchmark == "aims":
+        return aims(device)
+    record = load(benchmark, device)
+    if record is None:
+        return ""
+    title = "On the CPU" if device == "cpu" else f"On the {record['machine']['gpu']}"
+    parts = [f"### {title}", TABLES[benchmark](record)]
+    if benchmark in PICTURES:
+        parts.append(f"![{PICTURES[benchmark]}](images/{name}.svg)")
+    return "\n\n".join([*parts, machine_line(record)])
+
+
+def fill(text: str) -> str:
+    """The document with all its tables written anew."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"]
+        content = block(name)
+        body = f"\n{content}\n\n" if content else ""
+        return f"<!-- begin {name} -->\n{body}<!-- end {name} -->"
+
+    pattern = r"<!-- begin (?P<name>\S+) -->\n.*?<!-- end (?P=name) -->"
+    return re.sub(pattern, replace, text, flags=re.DOTALL)
+
+
+def main() -> None:
+    DOCUMENT.write_text(fill(DOCUMENT.read_text()))
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is missing: the tables are written, the pictures are not")
+        return
+    from benchmarks import plots
+
+    for device in ("cpu", "cuda"):
+        for name in PICTURES:
+            record = load(name, device)
+            if record is not None:
+                plots.draw(name, record, IMAGES / f"{name}-{device}")
+
+
+if __name__ == "__main__":
+    main()
