@@ -78,6 +78,12 @@ def test_compiles_without_a_break() -> None:
     assert set(compiled(torch.ones(100), 0.5).tolist()) == {0.0, 2.0}
 
 
+def test_transforms_of_torch_func() -> None:
+    torch.manual_seed(0)
+    gradient = torch.func.grad(lambda x: dropout(x, 0.5).sum())(torch.ones(100))
+    assert set(gradient.tolist()) == {0.0, 2.0}
+
+
 @pytest.mark.parametrize("p", [-0.1, 1.5])
 def test_wrong_rates_are_named(p: float) -> None:
     with pytest.raises(ValueError, match=f"p must be a probability from 0 to 1, got {p}"):

@@ -159,5 +159,7 @@ def convolution_matrix(weight: Tensor, positions: int) -> Tensor:
 
     Block (p, s) is the weight's tap p - s, or zero where there is none.
     """
+    if weight.size(2) == positions:
+        return weight.permute(2, 1, 0).reshape(-1, weight.size(0))
     matrix: Tensor = _ConvolutionMatrix.apply(weight, positions)  # type: ignore[no-untyped-call]
     return matrix
