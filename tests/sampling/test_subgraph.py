@@ -1,9 +1,12 @@
 """Algorithm 1 against plain Python sets, and the paper's numbers on real data."""
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset, select_subgraph
+from lgcn.sampling import subgraph
 
 RandomGraph = Callable[..., Graph]
 
@@ -123,9 +127,10 @@ def test_the_seed_decides(random_graph: RandomGraph) -> None:
     [
         {"roots": [0], "max_nodes": None, "max_expand": 2, "max_hops": 1},
         {"roots": [0], "max_nodes": 3},
+        {"roots": [0], "max_nodes": 4},  # three of five: the two left out are drawn
         {"roots": [1, 2, 3, 4, 5], "n_init": 2, "max_nodes": None, "max_hops": 0},
     ],
-    ids=["max_expand", "max_nodes", "n_init"],
+    ids=["max_expand", "max_nodes", "more than half", "n_init"],
 )
 def test_samples_are_uniform(options: dict[str, object]) -> None:
     graph = star(5)
@@ -133,7 +138,7 @@ def test_samples_are_uniform(options: dict[str, object]) -> None:
         tuple(node for node in select_subgraph(graph, **options, seed=seed).tolist() if node > 0)
         for seed in range(3000)
     )
-    assert len(counts) == 10  # pairs out of five
+    assert len(counts) == 10  # pairs, or triples, out of five
     chi_square = sum((count - 300) ** 2 / 300 for count in counts.values())
     assert chi_square < 35  # 9 degrees of freedom: exceeded once in 10,000 times
 
@@ -157,6 +162,72 @@ def test_roots_as_mask_list_and_tensor(random_graph: RandomGraph) -> None:
         for roots in (mask, numbers, numbers.tolist(), numbers.int(), [*numbers.tolist(), 0, 7])
     ]
     assert all(nodes == selected[0] for nodes in selected)
+
+
+@pytest.mark.parametrize("num_nodes", [64, 65, 4096, 4097, 300_000])
+def test_graphs_of_any_size_in_any_order_of_use(num_nodes: int) -> None:
+    targets = torch.arange(num_nodes)
+    ring = Graph.from_edge_index(torch.stack([(targets + 1) % num_nodes, targets]), num_nodes)
+    for first in (0, num_nodes // 2, num_nodes - 3):
+        nodes = select_subgraph(ring, roots=[first], max_nodes=10, seed=0)
+        assert nodes.tolist() == sorted((first + i) % num_nodes for i in range(10))
+    small = select_subgraph(star(3), roots=[0], max_nodes=None, seed=0)
+    assert small.tolist() == [0, 1, 2, 3]
+    assert select_subgraph(ring, roots=[5], max_nodes=None, seed=0).tolist() == targets.tolist()
+
+
+def test_many_found_and_few_taken_in_several_iterations() -> None:
+    """Hubs 0, 1, 2 in a chain, each with leaves of its own; a leaf leads nowhere else."""
+    leaves = torch.arange(3, 3003)
+    hubs = leaves % 3
+    chain = torch.tensor([[0, 1], [1, 2]])
+    edges = torch.cat([torch.stack([hubs, leaves]), chain], dim=1)
+    graph = Graph.from_edge_index(edges, undirected=True)
+    for seed in range(20):
+        nodes = select_subgraph(graph, roots=[0], max_nodes=None, max_expand=300, seed=seed)
+        taken = Counter((nodes[nodes > 2] % 3).tolist())
+        beyond = taken[1] + taken[2]
+        assert taken[0] == (299 if 1 in nodes else 300)
+        assert (beyond > 0) is (1 in nodes)
+        again = select_subgraph(graph, roots=[0], max_nodes=None, max_hops=1, seed=seed)
+        assert again.numel() == 1 + 1000 + 1  # no node is left marked by the call before
+
+
+@pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
+def test_the_index_type_changes_nothing(
+    random_graph: RandomGraph, index_dtype: torch.dtype
+) -> None:
+    graph = random_graph(80, 0.1)
+    typed = Graph(graph.rowptr.to(index_dtype), graph.col.to(index_dtype))
+    nodes = select_subgraph(typed, n_init=4, max_nodes=30, seed=3)
+    assert nodes.dtype == torch.int64
+    assert nodes.tolist() == select_subgraph(graph, n_init=4, max_nodes=30, seed=3).tolist()
+
+
+def test_what_is_kept_of_a_graph_goes_with_it(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    select_subgraph(graph, n_init=1, max_nodes=2, seed=0)
+    kept = weakref.ref(subgraph._arrays[graph][1])
+    del graph
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_failure_leaves_no_marks(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = random_graph(50, 0.1)
+
+    def grow(rowptr: Any, col: Any, marks: Any, *_: Any) -> None:
+        marks[:] = 255
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subgraph, "_grow", grow)
+        with pytest.raises(MemoryError):
+            select_subgraph(graph, n_init=1, max_nodes=2, seed=0)
+    nodes = select_subgraph(graph, roots=[0, 1], max_nodes=None, max_hops=1, seed=0)
+    assert nodes.tolist() == sorted(breadth_first(graph, [0, 1], 1))
 
 
 def test_threads_do_not_disturb_each_other(random_graph: RandomGraph) -> None:
