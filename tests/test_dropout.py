@@ -28,7 +28,8 @@ def test_entries_are_independent() -> None:
     torch.manual_seed(0)
     kept = (dropout(torch.ones(500, 1024), 0.5) != 0).double() - 0.5
     bound = 5 * 0.25 / kept.numel() ** 0.5
-    for lag in (1, 2, 3, 4, 8, 16, 1023, 1024, 1025):  # neighbours, SIMD lanes, rows
+    half = kept.numel() // 2
+    for lag in (1, 2, 3, 4, 8, 16, 1023, 1024, 1025, half):  # neighbours, SIMD lanes, rows
         flat = kept.flatten()
         assert (flat[lag:] * flat[:-lag]).mean().abs() < bound
     other = (dropout(torch.ones(500, 1024), 0.5) != 0).double() - 0.5
@@ -52,6 +53,8 @@ def test_rates_zero_and_one_and_evaluation() -> None:
     assert dropout(x, 0.7, training=False) is x
     assert torch.equal(dropout(x, 1.0), torch.zeros(5, 6))
     assert dropout(torch.zeros(0, 3), 0.5).shape == (0, 3)
+    for count in (1, 2, 7):
+        assert (dropout(torch.full((count,), 1e6), 1e-9) > 0).all()
 
 
 def test_gradients() -> None:

@@ -55,14 +55,21 @@ class _Dropout(torch.autograd.Function):
 
 @numba.njit(nogil=True, cache=True)
 def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
-    """Entry i is kept if the high half of the i-th number of SplitMix64 is below ``keep``.
+    """Keeps the entries for which 32 bits of SplitMix64 are below ``keep``.
 
     That generator can start anywhere in its sequence, so the loop has no state and becomes SIMD
-    code. It is one thread's work: two were no faster below several million entries.
+    code. Its i-th number has the bits of entry i and of the one half the tensor further on. It is
+    one thread's work: two were no faster below several million entries.
     """
-    for i in range(x.shape[0]):
+    count = x.shape[0]
+    half = (count + 1) // 2
+    zero = x.dtype.type(0)
+    for i in range(half):
         z = seed + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z = z ^ (z >> np.uint64(31))
-        out[i] = x[i] * scale if (z >> np.uint64(32)) < keep else x.dtype.type(0)
+        out[i] = x[i] * scale if (z >> np.uint64(32)) < keep else zero
+        j = half + i
+        if j < count:
+            out[j] = x[j] * scale if (z & np.uint64(0xFFFFFFFF)) < keep else zero
