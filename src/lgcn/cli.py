@@ -313,6 +313,42 @@ def settings(as_json: Json = False) -> None:
     out.print(table)
 
 
+@app.command()
+def warmup(as_json: Json = False) -> None:
+    """Compile all kernels now, which takes minutes, so that no training waits for it."""
+    from lgcn.warmup import warmup as run_warmup
+
+    with _step_bar() as on_step:
+        done = run_warmup(on_step=on_step)
+    if as_json:
+        _print_json(done._asdict())
+        return
+    table = Table("kernel")
+    for column in ("compiled", "from the cache"):
+        table.add_column(column, justify="right")
+    for name in sorted({*done.compiled, *done.cached}):
+        counts = (len(found.get(name, ())) for found in (done.compiled, done.cached))
+        table.add_row(name, *map(str, counts))
+    out.print(table)
+    out.print(f"{done.seconds:.1f} s; kept in", *map(escape, done.folders), sep="\n")
+
+
+@contextmanager
+def _step_bar() -> Iterator[Any]:
+    """A progress bar with a text for each step on a terminal, silence elsewhere."""
+    if not err.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda text, number, total: bar.update(
+            task, completed=number, total=total, description=text
+        )
+
+
 @data_app.command("list")
 def data_list(as_json: Json = False) -> None:
     """The data sets known by name."""

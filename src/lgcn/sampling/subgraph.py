@@ -340,7 +340,8 @@ def _grow(
 
     rows = np.empty((_BLOCK, 2), np.uint64)
     size = n_init
-    first_new = 0  # newAddNodes is nodes[first_new:size]
+    # newAddNodes is nodes[first_new:size]. A plain 0 would have its own compiled _append_new.
+    first_new: Any = np.int64(0)
     hop = 0
     while size < max_nodes and first_new < size and hop < max_hops:
         end = _append_new(rowptr, col, marks, nodes, first_new, size, rows)
