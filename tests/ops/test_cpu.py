@@ -101,6 +101,21 @@ def test_hubs_and_wide_features(channels: int, k: int) -> None:
         assert_same(actual, expected)
 
 
+def test_more_nodes_than_the_kernel_can_carry_ids_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    rowptr, col = random_graph(40, 30, 6)
+    x, own = torch.randn(30, 5), torch.randn(40, 5)
+    expected = cpu.k_largest(x, rowptr, col, 3, None, True, 0, own)
+    monkeypatch.setattr(cpu, "NODE_ID_LIMIT", 29)
+    positions = []
+    neighbor_at = cpu.neighbor_at
+    monkeypatch.setattr(cpu, "neighbor_at", lambda *a: positions.append(a) or neighbor_at(*a))
+    for actual, wanted in zip(
+        cpu.k_largest(x, rowptr, col, 3, None, True, 0, own), expected, strict=True
+    ):
+        assert_same(actual, wanted)
+    assert len(positions) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("compete", [False, True])
 def test_float64_with_int32_indices(compete: bool) -> None:

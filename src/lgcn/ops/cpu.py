@@ -8,6 +8,7 @@ innermost loop runs over features, which lie side by side in memory, so that it 
 
 # mypy: disable-error-code="untyped-decorator"
 
+import math
 from typing import Any
 
 import numba
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.ops import simd
 from lgcn.ops.reference import compute_dtype
 
 # Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
@@ -23,8 +25,13 @@ _torch_threads = torch.get_num_threads()
 numba.get_num_threads()
 torch.set_num_threads(_torch_threads)
 
+CACHE_LINE = 64
+
 # Features that one task of a scatter owns: a cache line of float32, so tasks do not share lines.
 SCATTER_WIDTH = 16
+
+# The kernel carries node ids in integers of the size of the features: int32 for float32.
+NODE_ID_LIMIT = 1 << 31
 
 POSITION_TYPES: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32}
 
@@ -35,101 +42,95 @@ _jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 @_jit_parallel
 def _k_largest(
     x: Any,
+    channels: int,
     rowptr: Any,
     col: Any,
     weight: Any,
     k: int,
     compete: bool,
     chunks: Any,
-    largest_key: Any,
     own_bits: Any,
     value_bits: Any,
     chosen: Any,
     node_ids: bool,
+    lowest_key: Any,
 ) -> None:
     """Keeps the k best of every row in sorted slots, by integer keys of the same order.
 
-    A float's bits, read as a signed integer with the lower bits of negative numbers flipped, sort
-    as the float does; with NaN as the largest key, one integer comparison is the whole ranking.
+    All arrays are flat. The slots of all features are written out row by row at the end, because
+    memory takes long runs faster than pieces.
     """
+    lanes = simd.VECTOR_BYTES // x.itemsize
     integer = value_bits.dtype.type
-    sign_shift = integer(8 * value_bits.itemsize - 1)
     weighted = weight.shape[0] > 0
-    first = value_bits.shape[1] - k
+    num_own = min(own_bits.shape[0], 1)
     for chunk in numba.prange(chunks.shape[0] - 1):
-        channels = x.shape[1]
-        product = np.empty(channels, x.dtype)
-        product_bits = product.view(value_bits.dtype)
-        key = np.empty(channels, value_bits.dtype)
-        slots = np.empty((k, channels), value_bits.dtype)
-        where = np.empty((k, channels), value_bits.dtype)
+        pitch = (channels + lanes - 1) // lanes * lanes
+        buffer = np.empty(2 * k * pitch + lanes, value_bits.dtype)
+        aligned = -buffer.ctypes.data % CACHE_LINE // buffer.itemsize
+        slots = buffer[aligned : aligned + k * pitch]
+        where = buffer[aligned + k * pitch : aligned + 2 * k * pitch]
+        zero = simd.filled(simd.load(slots, 0, 0), integer(0))
+        none = simd.filled(zero, integer(-1))
+        lowest = simd.filled(zero, lowest_key)
         for i in range(chunks[chunk], chunks[chunk + 1]):
             start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
-            for entry in range(degree):
-                p = integer(entry)
-                j = col[start + entry]
-                w = weight[start + entry] if weighted else x.dtype.type(1)
-                for c in range(channels):
-                    product[c] = w * x[j, c] + x.dtype.type(0)  # -0 becomes 0, they are a tie
-                for c in range(channels):
-                    bits = product_bits[c]
-                    ordered = bits ^ ((bits >> sign_shift) & largest_key)
-                    key[c] = ordered if product[c] == product[c] else largest_key
-                s = min(entry, k - 1)
-                if entry < k:
-                    for c in range(channels):
-                        slots[s, c] = ~largest_key
-                        where[s, c] = p
-                else:
-                    entering = 0
-                    for c in range(channels):
-                        entering += key[c] > slots[s, c]
-                    if entering == 0:
-                        continue
-                while s > 0:
-                    _insert(key, p, slots, where, s)
-                    s -= 1
-                for c in range(channels):
-                    here, here_where = slots[0, c], where[0, c]
-                    slots[0, c] = key[c] if key[c] > here else here
-                    where[0, c] = p if key[c] > here else here_where
-            for s in range(first):
-                for c in range(channels):
-                    value_bits[i, s, c] = own_bits[i, c]
-            neighbors = col[start : start + degree]
-            for s in range(min(degree, k)):
-                for c in range(channels):
-                    ordered = slots[s, c]
-                    dropped = compete & (ordered < 0)
-                    bits = ordered ^ ((ordered >> sign_shift) & largest_key)
-                    value_bits[i, first + s, c] = integer(0) if dropped else bits
-                if node_ids:
-                    for c in range(channels):
-                        found = neighbors[np.uint64(where[s, c])]
-                        chosen[i, s, c] = -1 if compete & (slots[s, c] < 0) else found
-                else:
-                    for c in range(channels):
-                        chosen[i, s, c] = -1 if compete & (slots[s, c] < 0) else where[s, c]
-            for s in range(min(degree, k), k):
-                for c in range(channels):
-                    value_bits[i, first + s, c] = 0
-                    chosen[i, s, c] = -1
-
-
-@_jit
-def _insert(key: Any, p: Any, slots: Any, where: Any, s: int) -> None:
-    """Slot s takes its upper neighbour, the candidate or what it holds, for all features at once.
-
-    As the slots are sorted, this is a median of three. It stands in a function of its own because
-    Numba makes SIMD code of it here, and does not when it is nested in the loops over rows.
-    """
-    for c in range(key.shape[0]):
-        candidate, upper, here = key[c], slots[s - 1, c], slots[s, c]
-        upper_where, here_where = where[s - 1, c], where[s, c]
-        entering = upper_where if candidate > upper else p
-        where[s, c] = entering if candidate > here else here_where
-        lower = upper if upper < candidate else candidate
-        slots[s, c] = here if here > lower else lower
+            for c in range(0, channels, lanes):
+                width = min(lanes, channels - c)
+                for entry in range(degree):
+                    j = col[start + entry]
+                    w = weight[start + entry] if weighted else x.dtype.type(1)
+                    key = simd.ranking_keys(simd.load(x, j * channels + c, width), w)
+                    at = simd.filled(key, integer(j if node_ids else entry))
+                    s = min(entry, k - 1)
+                    here, here_at = lowest, at
+                    if entry >= k:
+                        here = simd.load(slots, s * pitch + c, lanes)
+                        here_at = simd.load(where, s * pitch + c, lanes)
+                        if not simd.any_greater(key, here):
+                            continue
+                    # A slot takes its upper neighbour, the candidate or what it holds: as the
+                    # slots are sorted, a median of three.
+                    while s > 0:
+                        upper = simd.load(slots, (s - 1) * pitch + c, lanes)
+                        upper_at = simd.load(where, (s - 1) * pitch + c, lanes)
+                        lower = simd.smaller(upper, key)
+                        entering = simd.where_greater(key, upper, upper_at, at)
+                        simd.store(slots, s * pitch + c, lanes, simd.larger(here, lower))
+                        entering = simd.where_greater(key, here, entering, here_at)
+                        simd.store(where, s * pitch + c, lanes, entering)
+                        here, here_at = upper, upper_at
+                        s -= 1
+                    at = simd.where_greater(key, here, at, here_at)
+                    simd.store(slots, c, lanes, simd.larger(here, key))
+                    simd.store(where, c, lanes, at)
+            out = i * (num_own + k) * channels
+            for c in range(0, num_own * channels, lanes):
+                width = min(lanes, channels - c)
+                simd.store(value_bits, out + c, width, simd.load(own_bits, i * channels + c, width))
+            kept = min(degree, k)
+            for s in range(k):
+                out = (i * (num_own + k) + num_own + s) * channels
+                for c in range(0, channels, lanes):
+                    width = min(lanes, channels - c)
+                    bits = zero
+                    if s < kept:
+                        key = simd.load(slots, s * pitch + c, lanes)
+                        bits = simd.bits_of_keys(key)
+                        if compete:
+                            bits = simd.where_greater(key, none, bits, zero)
+                    simd.store(value_bits, out + c, width, bits)
+            for s in range(k):
+                out = (i * k + s) * channels
+                for c in range(0, channels, lanes):
+                    width = min(lanes, channels - c)
+                    at = none
+                    if s < kept:
+                        at = simd.load(where, s * pitch + c, lanes)
+                        if compete:
+                            key = simd.load(slots, s * pitch + c, lanes)
+                            at = simd.where_greater(key, none, at, none)
+                    simd.store(chosen, out + c, width, at)
 
 
 @_jit_parallel
@@ -254,6 +255,17 @@ def _float_array(tensor: Tensor) -> Any:
     return _array(tensor.detach().to(compute_dtype(tensor.dtype)))
 
 
+def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array that starts with a cache line, so that no vector is stored across two of them.
+
+    NumPy asks for huge pages, torch does not: fewer page faults for these large results.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.empty(size + CACHE_LINE, np.uint8)
+    start = -buffer.ctypes.data % CACHE_LINE
+    return buffer[start : start + size].view(dtype).reshape(shape)
+
+
 def _weight_array(edge_weight: Tensor | None, like: Any) -> Any:
     return np.empty(0, like.dtype) if edge_weight is None else _float_array(edge_weight)
 
@@ -274,26 +286,30 @@ def k_largest(
     own: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`lgcn.ops.reference.k_largest`."""
+    if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
+        values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own)
+        return values, neighbor_at(position, rowptr, col)
     features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
     integer = np.int32 if features.itemsize == 4 else np.int64
-    # NumPy asks for huge pages, torch does not: fewer page faults for these large results.
     num_rows, channels = rowptr.numel() - 1, x.size(1)
-    values = np.empty((num_rows, k + (own is not None), channels), features.dtype)
-    chosen = np.empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
+    num_own = 0 if own is None else 1
+    values = _empty((num_rows, num_own + k, channels), features.dtype)
+    chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
     own_features = features[:0] if own is None else _float_array(own)
     _k_largest(
-        features,
+        features.reshape(-1),
+        channels,
         starts,
         neighbors,
         _weight_array(edge_weight, features),
         k,
         compete,
         _chunks(starts),
-        integer(np.iinfo(integer).max),
-        own_features.view(integer),
-        values.view(integer),
-        chosen,
+        own_features.reshape(-1).view(integer),
+        values.reshape(-1).view(integer),
+        chosen.reshape(-1),
         position_bits == 0,
+        integer(np.iinfo(integer).min),
     )
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 
