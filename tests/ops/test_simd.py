@@ -34,6 +34,15 @@ def _keys(x: Any, factor: Any, keys: Any, bits: Any, lanes: int) -> None:
     simd.store(bits, 0, lanes, simd.bits_of_keys(ranked))
 
 
+@numba.njit
+def _scatter(rows: Any, numbers: Any, put: Any, added: Any, pitch: int, width: int) -> None:
+    vector = simd.load(numbers, 0, numbers.shape[0])
+    at = simd.load_as_many(rows, 0, rows.shape[0], vector)
+    simd.put_at(put, at, pitch, width, vector)
+    simd.add_at(added, at, pitch, width, vector)
+    simd.store(numbers, 0, numbers.shape[0], simd.add_product(vector, vector, 2))
+
+
 @pytest.mark.parametrize("source", [np.int32, np.int64])
 @pytest.mark.parametrize("target", [np.int8, np.int16, np.int32, np.int64])
 def test_stores_the_first_numbers_and_touches_no_other(source: type, target: type) -> None:
@@ -77,3 +86,25 @@ def test_keys_sort_as_the_products_do(dtype: type) -> None:
     ordered = product[~is_nan][:, None] > product[~is_nan]
     assert (ordered == (keys[~is_nan][:, None] > keys[~is_nan])).all()
     np.testing.assert_array_equal(bits.view(dtype), product)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("index", [np.int8, np.int16, np.int32, np.int64])
+def test_scatters_skip_negative_rows_and_what_is_beyond_the_width(dtype: type, index: type) -> None:
+    lanes = simd.VECTOR_BYTES // np.dtype(dtype).itemsize
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-1, 4, lanes).astype(index)
+    numbers = rng.random(lanes).astype(dtype)
+    before = rng.random((4, lanes + 3)).astype(dtype)
+    for width in (0, 5, lanes):
+        put, added = before.copy(), before.copy()
+        factors = numbers.copy()
+        _scatter(rows, factors, put.reshape(-1), added.reshape(-1), lanes + 3, width)
+        expected_put, expected_added = before.copy(), before.copy()
+        for lane in range(width):
+            if rows[lane] >= 0:
+                expected_put[rows[lane], lane] = numbers[lane]
+                expected_added[rows[lane], lane] += numbers[lane]
+        assert (put == expected_put).all()
+        assert (added == expected_added).all()
+        assert (factors == numbers + 2 * numbers).all()

@@ -146,29 +146,57 @@ def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
 @_jit_parallel
 def _k_largest_grad_x(
     grad: Any,
+    num_own: int,
     chosen: Any,
     node_ids: bool,
+    k: int,
     rowptr: Any,
     col: Any,
     weight: Any,
+    parts: Any,
+    channels: int,
     grad_x: Any,
 ) -> None:
-    num_rows, k, channels = chosen.shape
-    own_slots = grad.shape[1] - k
+    """A task owns some features of all nodes in one of the sums, to which a part of the rows goes.
+
+    Node ids say where to add. Positions lead to the row's entries first, of which there are mostly
+    few enough for the fastest memory, and whole vectors are added from there.
+    """
+    lanes = simd.VECTOR_BYTES // grad.itemsize
     weighted = weight.shape[0] > 0
-    for task in numba.prange((channels + SCATTER_WIDTH - 1) // SCATTER_WIDTH):
-        first = task * SCATTER_WIDTH
-        last = min(first + SCATTER_WIDTH, channels)
-        for i in range(num_rows):
-            start = rowptr[i]
-            for s in range(min(k, rowptr[i + 1] - start)):
-                for c in range(first, last):
-                    p = chosen[i, s, c]
-                    if p >= 0:
-                        g = grad[i, own_slots + s, c]
-                        if weighted:
-                            g *= weight[start + p]
-                        grad_x[p if node_ids else col[start + p], c] += g
+    blocks = (channels + lanes - 1) // lanes
+    short = 4 * k
+    for task in numba.prange(blocks * (parts.shape[0] - 1)):
+        part, c = task // blocks, task % blocks * lanes
+        width = min(lanes, channels - c)
+        target = grad_x[part, c:]
+        entries = np.zeros(short * lanes, grad.dtype)
+        zero = simd.load(entries, 0, lanes)
+        for i in range(parts[part], parts[part + 1]):
+            start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
+            for s in range(min(k, degree)):
+                grad_at = (i * (num_own + k) + num_own + s) * channels + c
+                chosen_at = (i * k + s) * channels + c
+                g = simd.load(grad, grad_at, width)
+                at = simd.load_as_many(chosen, chosen_at, width, g)
+                if node_ids:
+                    simd.add_at(target, at, channels, width, g)
+                elif degree <= short:
+                    simd.put_at(entries, at, lanes, width, g)
+                else:
+                    for lane in range(width):
+                        p = chosen[chosen_at + lane]
+                        if p >= 0:
+                            w = weight[start + p] if weighted else grad.dtype.type(1)
+                            target[col[start + p] * channels + lane] += w * grad[grad_at + lane]
+            if not node_ids and degree <= short:
+                for entry in range(degree):
+                    j = col[start + entry]
+                    w = weight[start + entry] if weighted else grad.dtype.type(1)
+                    g = simd.load(entries, entry * lanes, lanes)
+                    total = simd.add_product(simd.load(target, j * channels, width), g, w)
+                    simd.store(target, j * channels, width, total)
+                    simd.store(entries, entry * lanes, lanes, zero)
 
 
 @_jit_parallel
@@ -331,18 +359,27 @@ def k_largest_grad_x(
     node_ids: bool = False,
 ) -> Tensor:
     """See :func:`lgcn.ops.reference.k_largest_grad_x`."""
-    gradient = _float_array(grad)
-    grad_x = torch.zeros(num_sources, grad.size(2), dtype=compute_dtype(grad.dtype))
+    gradient, starts = _float_array(grad), _array(rowptr)
+    k, channels = chosen.size(1), grad.size(2)
+    # Few features make few tasks. More come from parts of the rows, where the edges are worth a sum
+    # of their own; not from the number of threads, for the sake of equal results.
+    blocks = -(-channels * gradient.itemsize // simd.VECTOR_BYTES)
+    num_sums = max(1, min(4 // max(blocks, 1), col.numel() // max(num_sources, 1)))
+    sums = torch.zeros(num_sums, num_sources * channels, dtype=compute_dtype(grad.dtype))
     _k_largest_grad_x(
-        gradient,
-        _array(chosen),
+        gradient.reshape(-1),
+        grad.size(1) - k,
+        _array(chosen).reshape(-1),
         node_ids,
-        _array(rowptr),
+        k,
+        starts,
         _array(col),
         _weight_array(edge_weight, gradient),
-        grad_x.numpy(),
+        _row_chunks(starts, num_sums),
+        channels,
+        sums.numpy(),
     )
-    return grad_x.to(grad.dtype)
+    return (sums[0] if num_sums == 1 else sums.sum(0)).view(num_sources, channels).to(grad.dtype)
 
 
 def k_largest_grad_weight(

@@ -22,11 +22,11 @@ _INT32 = ir.IntType(32)
 
 
 class Vector(types.Type):
-    """As many numbers of one type as one vector holds."""
+    """As many numbers of one type as one vector holds, or as many as said."""
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Any, count: int | None = None) -> None:
         self.dtype = dtype
-        self.count = 8 * VECTOR_BYTES // dtype.bitwidth
+        self.count = count or 8 * VECTOR_BYTES // dtype.bitwidth
         super().__init__(name=f"Vector({dtype}, {self.count})")
 
 
@@ -57,10 +57,11 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, kin
 
 def _masked(builder: Any, name: str, kind: Any, returns: Any, arguments: list[Any]) -> Any:
     element = {"float": "f32", "double": "f64"}.get(str(kind.element), str(kind.element))
+    pointers = f"v{kind.count}p0" if name in ("gather", "scatter") else "p0"
     function = cgutils.get_or_insert_function(
         builder.module,
         ir.FunctionType(returns, [argument.type for argument in arguments]),
-        f"llvm.masked.{name}.v{kind.count}{element}.p0",
+        f"llvm.masked.{name}.v{kind.count}{element}.{pointers}",
     )
     return builder.call(function, arguments)
 
@@ -76,9 +77,19 @@ def _first(builder: Any, count: int, width: Any) -> Any:
 def load(_: Any, array: Any, at: Any, width: Any) -> Any:
     """The first ``width`` numbers of a vector from a flat array, zeros behind."""
     vector = Vector(array.dtype)
+    return vector(array, types.intp, types.intp), _load(array, vector)
 
+
+@intrinsic
+def load_as_many(_: Any, array: Any, at: Any, width: Any, like: Any) -> Any:
+    """As ``load``, but as many numbers as ``like`` has, whatever their size."""
+    vector = Vector(array.dtype, like.count)
+    return vector(array, types.intp, types.intp, like), _load(array, vector)
+
+
+def _load(array: Any, vector: Vector) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_value, at, width = arguments
+        array_value, at, width = arguments[:3]
         kind = _llvm(vector.dtype, vector.count)
         align = array.dtype.bitwidth // 8
         place = _place(context, builder, array, array_value, at, kind)
@@ -97,12 +108,12 @@ def load(_: Any, array: Any, at: Any, width: Any) -> Any:
         result.add_incoming(part, part_in)
         return result
 
-    return vector(array, types.intp, types.intp), codegen
+    return codegen
 
 
 @intrinsic
 def store(_: Any, array: Any, at: Any, width: Any, vector: Any) -> Any:
-    """Stores the first ``width`` integers in a flat array of integers of any size."""
+    """Stores the first ``width`` numbers in a flat array, integers also in other sizes."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_value, at, width, numbers = arguments
@@ -171,6 +182,60 @@ def any_greater(_: Any, a: Any, b: Any) -> Any:
         return builder.icmp_unsigned("!=", bits, bits.type(0))
 
     return types.boolean(a, a), codegen
+
+
+@intrinsic
+def add_product(_: Any, total: Any, a: Any, factor: Any) -> Any:
+    """``total + a * factor``, rounded twice, for floats; 0 adds nothing, not even times infinity."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        total, a, factor = arguments
+        added = builder.fadd(total, builder.fmul(a, _filled(builder, a.type, factor)))
+        adds = builder.fcmp_unordered("!=", a, ir.Constant(a.type, [0.0] * a.type.count))
+        return builder.select(adds, added, total)
+
+    return total(total, total, total.dtype), codegen
+
+
+@intrinsic
+def put_at(_: Any, array: Any, rows: Any, pitch: Any, width: Any, numbers: Any) -> Any:
+    """``array[rows[c] * pitch + c] = numbers[c]`` for the c < width with rows[c] >= 0."""
+    signature = types.void(array, rows, types.intp, types.intp, numbers)
+    return signature, _scatter(array, adds=False)
+
+
+@intrinsic
+def add_at(_: Any, array: Any, rows: Any, pitch: Any, width: Any, numbers: Any) -> Any:
+    """``array[rows[c] * pitch + c] += numbers[c]`` for the c < width with rows[c] >= 0."""
+    signature = types.void(array, rows, types.intp, types.intp, numbers)
+    return signature, _scatter(array, adds=True)
+
+
+def _scatter(array: Any, adds: bool) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_value, rows, pitch, width, numbers = arguments
+        kind, count = numbers.type, numbers.type.count
+        offsets = ir.VectorType(ir.IntType(64), count)
+        negative = builder.icmp_signed("<", rows, ir.Constant(rows.type, None))
+        mask = builder.and_(builder.not_(negative), _first(builder, count, width))
+        if rows.type != offsets:
+            rows = builder.sext(rows, offsets)
+        place = builder.mul(rows, _filled(builder, offsets, pitch))
+        place = builder.add(place, ir.Constant(offsets, list(range(count))))
+        # Addresses as integers, because llvmlite has no arithmetic on vectors of pointers.
+        size = ir.Constant(offsets, [array.dtype.bitwidth // 8] * count)
+        data = context.make_array(array)(context, builder, array_value).data
+        start = _filled(builder, offsets, builder.ptrtoint(data, offsets.element))
+        place = builder.add(start, builder.mul(place, size))
+        place = builder.inttoptr(place, ir.VectorType(kind.element.as_pointer(), count))
+        align = _INT32(array.dtype.bitwidth // 8)
+        if adds:
+            there = [place, align, mask, ir.Constant(kind, None)]
+            numbers = builder.fadd(_masked(builder, "gather", kind, kind, there), numbers)
+        _masked(builder, "scatter", kind, ir.VoidType(), [numbers, place, align, mask])
+        return context.get_dummy_value()
+
+    return codegen
 
 
 # A float's bits, read as a signed integer with the lower bits of negative numbers flipped, sort as
