@@ -1,12 +1,14 @@
 """Vectors in Numba kernels, against NumPy."""
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
 
-from lgcn.ops import simd
+from lgcn.ops import cpu, simd
 
 FLOATS = (np.float32, np.float64)
 
@@ -41,6 +43,11 @@ def _scatter(rows: Any, numbers: Any, put: Any, added: Any, pitch: int, width: i
     simd.put_at(put, at, pitch, width, vector)
     simd.add_at(added, at, pitch, width, vector)
     simd.store(numbers, 0, numbers.shape[0], simd.add_product(vector, vector, 2))
+
+
+def test_kernels_are_compiled_again_when_the_vectors_change() -> None:
+    source = Path(simd.__file__).read_bytes()
+    assert hashlib.sha256(source).hexdigest()[:16] == cpu.SIMD_DIGEST
 
 
 @pytest.mark.parametrize("source", [np.int32, np.int64])

@@ -25,6 +25,10 @@ _torch_threads = torch.get_num_threads()
 numba.get_num_threads()
 torch.set_num_threads(_torch_threads)
 
+# Of the source of simd.py. Numba compiles a kernel again when this file changes, and only then, so
+# a change there has to change this line too.
+SIMD_DIGEST = "47a5a08dcb511ce1"
+
 CACHE_LINE = 64
 
 # Features that one task of a scatter owns: a cache line of float32, so tasks do not share lines.

@@ -3,7 +3,7 @@
 Numba leaves that to LLVM, which gives up on a loop nested in loops over rows. A vector here is one
 variable, and LLVM spreads it over as many registers as the machine needs for it.
 
-Numba's cache of compiled kernels does not notice a change of this file: touch theirs as well.
+Numba's cache of compiled kernels does not notice a change of this file: see ``cpu.SIMD_DIGEST``.
 """
 
 # mypy: disable-error-code="untyped-decorator,misc,no-untyped-call,import-untyped"
@@ -186,7 +186,7 @@ def any_greater(_: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def add_product(_: Any, total: Any, a: Any, factor: Any) -> Any:
-    """``total + a * factor``, rounded twice, for floats; 0 adds nothing, not even times infinity."""
+    """``total + a * factor`` for floats, rounded twice; a 0 adds nothing, whatever the factor."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         total, a, factor = arguments
