@@ -54,6 +54,7 @@ def machine(device: str = "cpu") -> dict[str, Any]:
     record: dict[str, Any] = {
         "cpu": cpu,
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),  # of the last minute, this program's share included
         "threads": {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()},
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -55,6 +55,8 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def machine_line(record: Record) -> str:
     machine = record["machine"]
     where = f"{machine['cpu']}, {machine['cores']} cores"
+    if "load" in machine:
+        where += f", load {machine['load']}"
     versions = f"torch {machine['torch']}"
     if "gpu" in machine:
         where = machine["gpu"]
