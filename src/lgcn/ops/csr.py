@@ -89,6 +89,38 @@ def transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> Transpose:
     return known.transpose
 
 
+class Parts(NamedTuple):
+    """The rows of more than some number of entries, cut into parts of that many.
+
+    Part n belongs to row ``row[n]`` and starts at its entry ``first[n]``; the parts of
+    ``long_row[m]`` are those from ptr[m] to ptr[m + 1].
+    """
+
+    row: Tensor
+    first: Tensor
+    long_row: Tensor
+    ptr: Tensor
+
+
+_parts_of_rows: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
+
+
+def long_rows(rowptr: Tensor, size: int) -> Parts:
+    """Cuts up the rows of more than ``size`` entries, once for each ``rowptr`` and size."""
+    version = 0 if rowptr.is_inference() else rowptr._version
+    known = _parts_of_rows.setdefault(rowptr, {})
+    if (size, version) not in known:
+        degrees = rowptr.diff()
+        long_row = torch.nonzero(degrees > size).squeeze(1)
+        counts = (degrees[long_row] + size - 1) // size
+        ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        part = torch.arange(int(ptr[-1]), device=ptr.device)
+        first = (part - ptr[:-1].repeat_interleave(counts)) * size
+        known[size, version] = Parts(long_row.repeat_interleave(counts), first, long_row, ptr)
+    parts: Parts = known[size, version]
+    return parts
+
+
 def structure(rowptr: Tensor, col: Tensor) -> Structure:
     """Checks the contents of a structure that is new or has changed; remembers what it found."""
     if rowptr.is_inference() or col.is_inference():  # these have no version counter

@@ -1,13 +1,13 @@
 """The k-largest node selection g(X, A, k) of the paper, as a differentiable torch operator."""
 
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.ops import cpu, reference
+from lgcn.ops import reference
+from lgcn.ops.backend import backend
 from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range, max_degree
 
 Zeros = Literal["pad", "compete"]
@@ -52,7 +52,8 @@ def k_largest(
 
     The checks of ``rowptr`` and ``col`` that cost :math:`O(E)` run once per pair of tensors.
     """
-    if edge_weight is None:
+    # On a GPU the deterministic backward goes by positions.
+    if edge_weight is None and not (x.is_cuda and x.requires_grad):
         return _select(x, rowptr, col, k, None, zeros, node_ids=True)
     values, position = _select(x, rowptr, col, k, edge_weight, zeros)
     return values, _neighbor_at(position, rowptr, col)
@@ -154,11 +155,6 @@ def _position_bits(rowptr: Tensor, col: Tensor) -> int:
     return 8 if largest < 1 << 7 else 16 if largest < 1 << 15 else 32
 
 
-def _backend(x: Tensor) -> ModuleType:
-    """The module with the kernels for the device of x."""
-    return cpu if x.is_cpu else reference
-
-
 # What was chosen is kept for the backward as a position in the row, which mostly fits in one byte
 # and, with parallel edges, tells which weight the gradient belongs to. Where there are no weights
 # and the node ids are wanted anyway, they serve as well, and no second array is made.
@@ -174,7 +170,7 @@ def _k_largest(
     own: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     check_range(rowptr, col, x.size(0))
-    values, chosen = _backend(x).k_largest(
+    values, chosen = backend(x).k_largest(
         x, rowptr, col, k, edge_weight, compete, position_bits, own
     )
     return values, chosen
@@ -200,7 +196,7 @@ def _(
 
 @torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
 def _neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    index: Tensor = _backend(position).neighbor_at(position, rowptr, col)
+    index: Tensor = backend(position).neighbor_at(position, rowptr, col)
     return index
 
 
@@ -219,7 +215,7 @@ def _grad_x(
     num_sources: int,
     node_ids: bool,
 ) -> Tensor:
-    grad_x: Tensor = _backend(grad).k_largest_grad_x(
+    grad_x: Tensor = backend(grad).k_largest_grad_x(
         grad, chosen, rowptr, col, edge_weight, num_sources, node_ids
     )
     return grad_x
@@ -240,7 +236,7 @@ def _(
 
 @torch.library.custom_op("lgcn::k_largest_grad_weight", mutates_args=())
 def _grad_weight(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    grad_weight: Tensor = _backend(grad).k_largest_grad_weight(grad, position, x, rowptr, col)
+    grad_weight: Tensor = backend(grad).k_largest_grad_weight(grad, position, x, rowptr, col)
     return grad_weight
 
 

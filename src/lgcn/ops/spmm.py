@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lgcn.ops import cpu, reference
+from lgcn.ops.backend import backend
 from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range
 
 
@@ -45,8 +45,8 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
 @torch.library.custom_op("lgcn::spmm", mutates_args=())
 def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     check_range(rowptr, col, dense.size(0))
-    kernel = cpu.spmm if dense.is_cpu else reference.spmm
-    return kernel(rowptr, col, value, dense)
+    out: Tensor = backend(dense).spmm(rowptr, col, value, dense)
+    return out
 
 
 @_spmm.register_fake
@@ -56,8 +56,8 @@ def _(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
 
 @torch.library.custom_op("lgcn::spmm_grad_value", mutates_args=())
 def _grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
-    kernel = cpu.spmm_grad_value if grad.is_cpu else reference.spmm_grad_value
-    return kernel(grad, rowptr, col, dense)
+    grad_value: Tensor = backend(grad).spmm_grad_value(grad, rowptr, col, dense)
+    return grad_value
 
 
 @_grad_value.register_fake
@@ -69,8 +69,8 @@ def _(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
 def _grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
-    kernel = cpu.spmm_grad_dense if grad.is_cpu else reference.spmm_grad_dense
-    return kernel(grad, rowptr, col, value, num_sources)
+    grad_dense: Tensor = backend(grad).spmm_grad_dense(grad, rowptr, col, value, num_sources)
+    return grad_dense
 
 
 @_grad_dense.register_fake

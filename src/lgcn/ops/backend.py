@@ -1,0 +1,54 @@
+"""Which kernels are used: the module for a device, and whether atomics are allowed on a GPU."""
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+
+from torch import Tensor
+
+from lgcn.ops import cpu, reference
+
+
+def backend(x: Tensor) -> ModuleType:
+    """The kernels for the device of x: Numba on the CPU, Triton on CUDA, else the reference."""
+    if x.is_cpu:
+        return cpu
+    return _gpu() if x.is_cuda else reference
+
+
+@functools.cache
+def _gpu() -> ModuleType:
+    try:
+        from lgcn.ops import gpu
+    except ImportError as error:
+        warnings.warn(
+            f"no GPU kernels without Triton ({error}): the slow path is taken. "
+            "Install it with: pip install triton",
+            stacklevel=2,
+        )
+        return reference
+    return gpu
+
+
+_atomics = False  # for all threads: the backward of a GPU runs in one of its own
+
+
+@contextlib.contextmanager
+def atomics() -> Iterator[None]:
+    """Within this context the backward of the selection on a GPU adds with atomics.
+
+    It then needs no memory beside the gradients and, for a large k on a dense graph, less time; but
+    sums come in any order, so that two runs with one seed differ in their last bits.
+    """
+    global _atomics
+    before, _atomics = _atomics, True
+    try:
+        yield
+    finally:
+        _atomics = before
+
+
+def atomics_allowed() -> bool:
+    return _atomics

@@ -1,0 +1,293 @@
+"""The GPU kernels, in Triton: what to launch for which input.
+
+The functions are those of :mod:`lgcn.ops.reference`, which also takes over, with a warning, what
+the kernels do not: float64, and k above 128.
+"""
+
+import functools
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lgcn.memory import empty
+from lgcn.ops import backend, reference, triton_select, triton_sum
+from lgcn.ops.csr import long_rows, max_degree, transpose
+from lgcn.ops.reference import POSITION_DTYPES, row_of_entry
+
+MAX_K = 128
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+# Entries that one program sums. A longer row would keep one program busy when all others are done.
+SUM_PART = 2048
+
+
+def k_largest(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int = 32,
+    own: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """See :func:`lgcn.ops.reference.k_largest`."""
+    if not _takes(x) or k > MAX_K:
+        _warn(f"k_largest of {x.dtype} with k = {k}")
+        return reference.k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
+    x = x.contiguous()
+    num_rows, channels = rowptr.numel() - 1, x.size(1)
+    first = 0 if own is None else 1
+    shape = (num_rows, first + k, channels)
+    values = empty("the selected values [nodes, k, features]", shape, x)
+    dtype = POSITION_DTYPES.get(position_bits, col.dtype)
+    shape = (num_rows, k, channels)
+    chosen = empty("the selected positions [nodes, k, features]", shape, x, dtype)
+    if values.numel() == 0:
+        return values, chosen
+
+    log_k = max(3, (k - 1).bit_length())
+    log_t, width, part = _tuning(log_k, channels)
+    longest = max_degree(rowptr, col)
+    weight = x if edge_weight is None else edge_weight.contiguous()
+    select: dict[str, Any] = {
+        "LOG_K": log_k,
+        "LOG_T": log_t,
+        "PART": part,
+        "WIDTH": width,
+        "WEIGHTED": edge_weight is not None,
+        "COMPETE": compete,
+        "EXACT": x.dtype != torch.float32 and edge_weight is None,
+        "num_warps": 1,
+    }
+    store = {"NODE_IDS": position_bits == 0, "OWN": first}
+    blocks = -(-channels // width)
+    with _on(x):
+        triton_select.select_rows[(num_rows, blocks)](
+            x, rowptr, col, weight, x if own is None else own.contiguous(), values, chosen,
+            channels, k, **select, **store,
+        )  # fmt: skip
+        if longest > part:
+            parts = long_rows(rowptr, part)
+            shape = (parts.row.numel(), k, channels)
+            partial = empty("the parts of long rows", shape, x, torch.int64)
+            triton_select.select_parts[(parts.row.numel(), blocks)](
+                x, rowptr, col, weight, parts.row, parts.first, partial, channels, k, **select
+            )
+            triton_select.merge_parts[(parts.long_row.numel(), -(-channels // 32))](
+                partial, parts.long_row, parts.ptr, rowptr, col, values, chosen, channels, k,
+                LOG_K=log_k, WIDTH=32, num_warps=1, **store,
+            )  # fmt: skip
+    return values, chosen
+
+
+def _tuning(log_k: int, channels: int) -> tuple[int, int, int]:
+    """(log2 of the neighbours taken in at once, features of a program, entries of a part)."""
+    # Longer tiles of neighbours need more registers and, beyond these, spare no comparisons.
+    log_t = min(log_k, 5)
+    width = 64 if log_k == 3 and channels > 32 else 32
+    return log_t, width, 1024 if log_k < 6 else 2048
+
+
+neighbor_at = reference.neighbor_at
+
+
+def k_largest_grad_x(
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    num_sources: int,
+    node_ids: bool = False,
+) -> Tensor:
+    """See :func:`lgcn.ops.reference.k_largest_grad_x`.
+
+    The gradients are first spread over the entries of the graph, then summed by columns, which
+    gives the same bits each time. The features are taken in blocks, so that this needs no more
+    memory than ``grad`` itself, but at least 16 features at a time, below which memory is read in
+    too small pieces. Atomics need no such memory, and the order of their sums is left to chance.
+    """
+    if not _takes(grad):
+        _warn(f"the gradient of k_largest of {grad.dtype}")
+        return reference.k_largest_grad_x(
+            grad, chosen, rowptr, col, edge_weight, num_sources, node_ids
+        )
+    channels = grad.size(2)
+    if num_sources * channels == 0 or col.numel() == 0:
+        return grad.new_zeros(num_sources, channels)
+    if node_ids or backend.atomics_allowed():
+        return _add(grad, chosen, rowptr, col, edge_weight, num_sources, node_ids)
+    at_once = max(16, grad.numel() // col.numel() // 16 * 16)
+    blocks = []
+    for first in range(0, channels, at_once):
+        message = _spread(grad, chosen, rowptr, col, first, min(at_once, channels - first))
+        blocks.append(_sum_columns(message, rowptr, col, edge_weight, num_sources))
+    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
+
+
+def _add(
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    num_sources: int,
+    node_ids: bool,
+) -> Tensor:
+    k, channels = chosen.size(1), grad.size(2)
+    total = torch.zeros(num_sources, channels, dtype=torch.float32, device=grad.device)
+    # Blocks of features come one after the other: those of all nodes stay in the cache meanwhile.
+    with _on(grad):
+        triton_sum.add_selected[(rowptr.numel() - 1, -(-channels // 32))](
+            grad.contiguous(), chosen, rowptr, col, grad if edge_weight is None else edge_weight,
+            total, channels, k, FIRST=grad.size(1) - k, WIDTH=32,
+            WEIGHTED=edge_weight is not None, NODE_IDS=node_ids, num_warps=1,
+        )  # fmt: skip
+    return total.to(grad.dtype)
+
+
+def k_largest_grad_weight(
+    grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
+) -> Tensor:
+    """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
+    if not _takes(grad):
+        _warn(f"the gradient of k_largest of {grad.dtype}")
+        return reference.k_largest_grad_weight(grad, position, x, rowptr, col)
+    if col.numel() == 0 or grad.numel() == 0:
+        return grad.new_zeros(col.numel())
+    message = _spread(grad, position, rowptr, col, 0, grad.size(2))
+    return _dot(message, None, x, col)
+
+
+def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    """See :func:`lgcn.ops.reference.spmm`."""
+    if not _takes(dense):
+        _warn(f"a sparse product of {dense.dtype}")
+        return reference.spmm(rowptr, col, value, dense)
+    return _sum(rowptr, max_degree(rowptr, col), col, value, None, dense)
+
+
+def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
+    """See :func:`lgcn.ops.reference.spmm_grad_value`."""
+    if not _takes(dense):
+        _warn(f"the gradient of a sparse product of {dense.dtype}")
+        return reference.spmm_grad_value(grad, rowptr, col, dense)
+    return _dot(grad, row_of_entry(rowptr), dense, col)
+
+
+def spmm_grad_dense(
+    grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
+) -> Tensor:
+    """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
+    if not _takes(grad):
+        _warn(f"the gradient of a sparse product of {grad.dtype}")
+        return reference.spmm_grad_dense(grad, rowptr, col, value, num_sources)
+    columns = transpose(rowptr, col, num_sources)
+    return _sum(columns.colptr, None, columns.row, value, columns.entry, grad)
+
+
+def _sum_columns(
+    message: Tensor, rowptr: Tensor, col: Tensor, edge_weight: Tensor | None, num_sources: int
+) -> Tensor:
+    columns = transpose(rowptr, col, num_sources)
+    return _sum(columns.colptr, None, columns.entry, edge_weight, columns.entry, message)
+
+
+def _spread(
+    grad: Tensor, chosen: Tensor, rowptr: Tensor, col: Tensor, first: int, width: int
+) -> Tensor:
+    """The gradient of every entry of the graph, features first to first + width."""
+    message = empty("the gradients of all edges [edges, features]", (col.numel(), width), grad)
+    k = chosen.size(1)
+    block = 32
+    with _on(grad):
+        triton_sum.spread[(rowptr.numel() - 1, -(-width // block))](
+            grad.contiguous(), chosen, rowptr, message, grad.size(2), first, width, k,
+            FIRST=grad.size(1) - k, K=_power_of_two(k), T=32, WIDTH=block, num_warps=1,
+        )  # fmt: skip
+    return message
+
+
+def _sum(
+    ptr: Tensor,
+    longest: int | None,
+    index: Tensor,
+    weight: Tensor | None,
+    weight_at: Tensor | None,
+    dense: Tensor,
+) -> Tensor:
+    """The sum over each row of ptr; ``longest`` is its number of entries where that is known."""
+    num_rows, channels = ptr.numel() - 1, dense.size(1)
+    out = dense.new_empty(num_rows, channels)
+    if out.numel() == 0:
+        return out
+    dense = dense.contiguous()
+    width = min(128, max(16, _power_of_two(channels)))
+    options: dict[str, Any] = {
+        "PART": SUM_PART,
+        "T": 8,
+        "WIDTH": width,
+        "WEIGHTED": weight is not None,
+        "INDIRECT": weight_at is not None,
+        "num_warps": 1,
+    }
+    weight = dense if weight is None else weight.contiguous()
+    weight_at = index if weight_at is None else weight_at
+    blocks = -(-channels // width)
+    with _on(dense):
+        triton_sum.sum_rows[(num_rows, blocks)](
+            ptr, index, weight, weight_at, dense, ptr, ptr, out, channels, PARTS=False, **options
+        )
+        if longest is None or longest > SUM_PART:
+            parts = long_rows(ptr, SUM_PART)
+            if parts.row.numel() > 0:
+                partial = torch.empty(
+                    parts.row.numel(), channels, dtype=torch.float32, device=dense.device
+                )
+                triton_sum.sum_rows[(parts.row.numel(), blocks)](
+                    ptr, index, weight, weight_at, dense, parts.row, parts.first, partial,
+                    channels, PARTS=True, **options,
+                )  # fmt: skip
+                every = torch.arange(parts.row.numel(), device=dense.device)
+                total = _sum(parts.ptr, None, every, None, None, partial)
+                out.index_copy_(0, parts.long_row.long(), total.to(out.dtype))
+    return out
+
+
+def _dot(left: Tensor, left_at: Tensor | None, right: Tensor, right_at: Tensor) -> Tensor:
+    num_entries, channels = right_at.numel(), left.size(1)
+    out = left.new_zeros(num_entries)
+    if num_entries == 0 or channels == 0:
+        return out
+    with _on(left):
+        triton_sum.dot_entries[(-(-num_entries // 16),)](
+            left.contiguous(), right_at if left_at is None else left_at, right.contiguous(),
+            right_at, out, num_entries, channels,
+            T=16, WIDTH=min(128, max(16, _power_of_two(channels))), DIRECT=left_at is None,
+            num_warps=2,
+        )  # fmt: skip
+    return out
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+def _takes(x: Tensor) -> bool:
+    return x.dtype in DTYPES
+
+
+def _on(tensor: Tensor) -> Any:
+    """Triton launches on the current device, which need not be that of the tensors."""
+    return torch.cuda.device_of(tensor)  # type: ignore[no-untyped-call]
+
+
+@functools.cache
+def _warn(what: str) -> None:
+    warnings.warn(
+        f"{what} has no GPU kernel and takes the slow path; "
+        f"float32, bfloat16 or float16 and k up to {MAX_K} have one",
+        stacklevel=2,
+    )
