@@ -6,6 +6,7 @@ from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.memory import needs_memory
 from lgcn.sampling import separate
 
 
@@ -24,5 +25,6 @@ def forward(model: Module, graph: Graph) -> Tensor:
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")
     model.eval()
-    scores: Tensor = model(graph.x, graph)
+    with needs_memory(f"the scores of a whole graph of {graph.num_nodes} nodes"):
+        scores: Tensor = model(graph.x, graph)
     return scores

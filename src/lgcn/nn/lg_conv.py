@@ -131,6 +131,9 @@ class LGConv(Module):
             drop_entries = CSR.drop_weights if self.zeros == "compete" else CSR.drop_edges
             adjacency = drop_entries(adjacency, self.adj_dropout)
         rowptr, col, weight = adjacency
+        if torch.is_autocast_enabled(source.device.type):  # else only the convolutions would know
+            source = source.to(torch.get_autocast_dtype(source.device.type))
+        own = None if own is None else own.to(source.dtype)
         weight = None if weight is None else weight.to(source.dtype)
         return k_largest_grid(
             source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros

@@ -78,6 +78,13 @@ class Config:
     evaluate_on: str = _choice("graph", "graph", "subgraph", doc="what the scores are computed on")
     evaluate_every: int = _number(1, 1, doc="epochs between evaluations")
 
+    # Speed.
+    precision: str = _choice(
+        "float32", "float32", "bfloat16", doc="of training on a GPU (autocast)"
+    )
+    compile: bool = _flag(False, "compile the model for training with torch.compile")
+    capture: bool = _flag(True, "on a GPU, replay steps on fixed batches as CUDA graphs")
+
     @classmethod
     def create(cls, **given: Any) -> "Config":
         """The defaults, the paper's settings for the data set, and the given values, checked."""

@@ -24,6 +24,7 @@ from lgcn.training import metrics
 from lgcn.training.checkpoint import ModelSpec, Run, load_weights
 from lgcn.training.config import Config
 from lgcn.training.nadam import Nadam
+from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -98,9 +99,7 @@ def train(
     device = pick_device(config.device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
-        _seed(config.seed)
-        model = spec.build(config).to(device)
-        optimizer = make_optimizer(model, config)
+        model, optimizer, loader, step = _prepare(graph, config, spec, device)
         best = _copy(model)
         state = State()
         if run is not None and resume:
@@ -109,7 +108,6 @@ def train(
             state, best = _restore(run, model, optimizer, best)
         elif run is not None:
             run.start(config, spec)
-        loader = make_loader(graph, config)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
@@ -118,7 +116,7 @@ def train(
                 break
             epoch = state.epoch + 1
             _seed(config.seed, epoch)
-            train_loss = _train_epoch(model, optimizer, loader, epoch, device, run)
+            train_loss = _train_epoch(model, step, loader, epoch, run)
             state.epoch = epoch
             state.seconds = time.monotonic() - started
             if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
@@ -154,30 +152,42 @@ def train(
     return Result(model.eval(), record)
 
 
+def train_epochs(graph: Graph, config: Config, epochs: int) -> LGCN:
+    """The training alone of so many epochs: no evaluation, no checkpoints, the last weights."""
+    check_trainable(graph)
+    device = pick_device(config.device)
+    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
+        for epoch in range(1, epochs + 1):
+            _seed(config.seed, epoch)
+            _train_epoch(model, step, loader, epoch, None)
+    return model
+
+
+def _prepare(
+    graph: Graph, config: Config, spec: ModelSpec, device: torch.device
+) -> tuple[LGCN, Optimizer, SubgraphLoader | GraphLoader, Step]:
+    _seed(config.seed)
+    model = spec.build(config).to(device)
+    optimizer = make_optimizer(model, config)
+    loader = make_loader(graph, config)
+    fixed = isinstance(loader, GraphLoader) or not loader.resample
+    return model, optimizer, loader, Step(model, optimizer, config, device, fixed)
+
+
 def _train_epoch(
-    model: Module,
-    optimizer: Optimizer,
-    loader: SubgraphLoader | GraphLoader,
-    epoch: int,
-    device: torch.device,
-    run: Run | None,
+    model: Module, step: Step, loader: SubgraphLoader | GraphLoader, epoch: int, run: Run | None
 ) -> float:
     model.train()
-    total = torch.zeros((), device=device)
+    total = torch.zeros((), device=step.device)
     steps = 0
     for batch in loader.epoch(epoch):
-        batch = batch.to(device)
-        assert batch.y is not None
-        if batch.train_mask is None or not bool(batch.train_mask.any()):
-            continue
-        optimizer.zero_grad()
-        logits = model(batch.x, batch)
-        loss = metrics.loss(logits[batch.train_mask], batch.y[batch.train_mask])
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        total += loss.detach()
-        steps += 1
-    mean = float(total) / max(steps, 1)
+        loss = step(batch)
+        if loss is not None:
+            total += loss
+            steps += 1
+    mean = float(total) / max(steps, 1)  # the only wait for the device in an epoch
     _check_finite("loss", mean, epoch, run)
     return mean
 
@@ -269,8 +279,11 @@ def make_optimizer(model: Module, config: Config) -> Optimizer:
         {"params": weights, "weight_decay": decay},
         {"params": biases, "weight_decay": decay if config.decay_biases else 0.0},
     ]
-    kind = Adam if config.optimizer == "adam" else Nadam
-    return kind(groups, lr=config.lr)
+    if config.optimizer == "nadam":
+        return Nadam(groups, lr=config.lr)
+    # Fused, a step is one kernel for all weights; capturable, it counts on the device.
+    on_gpu = any(p.is_cuda for p in weights)
+    return Adam(groups, lr=config.lr, fused=True, capturable=on_gpu)
 
 
 def pick_device(name: str) -> torch.device:

@@ -1,0 +1,127 @@
+"""One step of training, replayed as a CUDA graph where the batch stays the same."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.optim import Optimizer
+
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+from lgcn.memory import needs_memory
+from lgcn.training import metrics
+from lgcn.training.config import Config
+
+# Steps on a batch before it is captured: in these the kernels are compiled, and all that is found
+# out once about a graph is found out, which needs waiting for the GPU.
+WARM_UP = 2
+
+
+@dataclass
+class _Batch:
+    """A batch on the device, with the numbers and labels of its training nodes."""
+
+    source: Graph  # kept, so that its id stays taken
+    graph: Graph
+    nodes: Tensor
+    y: Tensor
+    steps: int = 0
+    replay: Any = None
+    loss: Tensor | None = None
+
+
+class Step:
+    """Forward, backward and optimiser on a batch, without waiting for the device.
+
+    Args:
+        model: The model, on the device.
+        optimizer: Its optimiser.
+        config: The settings; ``precision``, ``compile`` and ``capture`` count here.
+        device: Where to compute.
+        fixed: Whether the same batches come in each epoch. They then stay on the device and, on a
+            GPU, are captured as CUDA graphs, which spares launching some hundred kernels one by
+            one.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Optimizer,
+        config: Config,
+        device: torch.device,
+        fixed: bool,
+    ) -> None:
+        self.model = model
+        self.optimizer = optimizer
+        self.device = device
+        self.fixed = fixed
+        self.forward = torch.compile(model) if config.compile else model
+        self.autocast = config.precision == "bfloat16"
+        if self.autocast and device.type == "cpu":
+            raise UsageError("precision=bfloat16 is for GPUs, got device cpu: use float32")
+        self.captures = fixed and device.type == "cuda" and can_capture(config)
+        # CUDA graphs cannot be captured on the default stream; what comes before must not be there
+        # either, or the capture would have to wait for it.
+        self.stream: Any = None
+        if device.type == "cuda":
+            self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self.pool: Any = None
+        self._kept: dict[int, _Batch] = {}
+
+    def __call__(self, source: Graph) -> Tensor | None:
+        """Trains on the batch; its loss, on the device, or None where it has no training nodes."""
+        batch = self._batch(source)
+        if batch.nodes.numel() == 0:
+            return None
+        with needs_memory(f"a training step on {source.num_nodes} nodes"):
+            if self.stream is None:
+                return self._run(batch)
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
+            with torch.cuda.stream(self.stream):
+                loss = self._replay(batch) if self.captures else self._run(batch)
+            torch.cuda.current_stream(self.device).wait_stream(self.stream)
+            return loss
+
+    def _batch(self, source: Graph) -> _Batch:
+        if id(source) in self._kept:
+            return self._kept[id(source)]
+        assert source.y is not None
+        mask = source.train_mask
+        nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
+        y = source.y[nodes].to(self.device)
+        batch = _Batch(source, source.to(self.device), nodes.to(self.device), y)
+        if self.fixed:
+            self._kept[id(source)] = batch
+        return batch
+
+    def _replay(self, batch: _Batch) -> Tensor:
+        batch.steps += 1
+        if batch.steps <= WARM_UP:
+            return self._run(batch)
+        if batch.replay is None:
+            batch.replay = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(batch.replay, pool=self.pool, stream=self.stream):
+                batch.loss = self._run(batch)
+            self.pool = batch.replay.pool()  # batches come one after the other and share memory
+        batch.replay.replay()
+        assert batch.loss is not None
+        return batch.loss
+
+    def _run(self, batch: _Batch) -> Tensor:
+        self.optimizer.zero_grad()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            logits = self.forward(batch.graph.x, batch.graph)
+            loss = metrics.loss(logits.index_select(0, batch.nodes).float(), batch.y)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return loss.detach()
+
+
+def can_capture(config: Config) -> bool:
+    """Whether a step runs the same kernels on the same memory each time."""
+    # Edges that are taken out, as zeros="pad" needs it, change the size of tensors.
+    removes_edges = config.layer == "lgcl" and config.zeros == "pad" and config.adj_dropout > 0
+    # Nadam counts its steps on the CPU.
+    return config.capture and config.optimizer == "adam" and not removes_edges

@@ -1,0 +1,141 @@
+"""One step of training: what is kept, what is captured, and that nothing changes by it."""
+
+import pytest
+import torch
+
+from lgcn import Graph, load_dataset
+from lgcn.errors import UsageError
+from lgcn.training import Config, loop, train
+from lgcn.training.loop import train_epochs
+from lgcn.training.step import Step, can_capture
+
+from .graphs import settings, small_graph
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return small_graph()
+
+
+def make_step(graph: Graph, config: Config, fixed: bool) -> Step:
+    torch.manual_seed(0)
+    model = torch.nn.Linear(graph.num_features, graph.num_classes)
+
+    class Scores(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = model
+
+        def forward(self, x: torch.Tensor, graph: Graph) -> torch.Tensor:
+            out: torch.Tensor = self.linear(x)
+            return out
+
+    scores = Scores()
+    optimizer = torch.optim.SGD(scores.parameters(), lr=0.1)
+    return Step(scores, optimizer, config, torch.device("cpu"), fixed)
+
+
+def test_a_step_is_that_of_the_training_nodes(graph: Graph) -> None:
+    step = make_step(graph, settings(), fixed=False)
+    before = step.model.linear.weight.detach().clone()
+    assert graph.x is not None
+    assert graph.y is not None
+    logits = step.model(graph.x, graph)[graph.train_mask]
+    expected = torch.nn.functional.cross_entropy(logits, graph.y[graph.train_mask])
+    (gradient,) = torch.autograd.grad(expected, step.model.linear.weight)
+    loss = step(graph)
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(step.model.linear.weight.detach(), before - 0.1 * gradient)
+
+
+def test_fixed_batches_are_prepared_once(graph: Graph) -> None:
+    step = make_step(graph, settings(), fixed=True)
+    step(graph)
+    step(graph)
+    assert len(step._kept) == 1
+    sampled = make_step(graph, settings(), fixed=False)
+    sampled(graph)
+    assert not sampled._kept
+
+
+def test_a_batch_without_training_nodes_is_no_step(graph: Graph) -> None:
+    assert graph.train_mask is not None
+    part = graph.subgraph((~graph.train_mask).nonzero().squeeze(1))
+    step = make_step(part, settings(), fixed=False)
+    before = step.model.linear.weight.detach().clone()
+    assert step(part) is None
+    assert torch.equal(step.model.linear.weight, before)
+
+
+def test_what_can_be_captured() -> None:
+    assert can_capture(settings())
+    assert not can_capture(settings(capture=False))
+    assert not can_capture(settings(optimizer="nadam"))
+    assert not can_capture(settings(zeros="pad", adj_dropout=0.1))
+    assert can_capture(settings(zeros="pad", adj_dropout=0.0))
+    assert can_capture(settings(zeros="pad", adj_dropout=0.1, layer="gcn"))
+
+
+def test_epochs_alone_give_the_weights_of_the_whole_training(graph: Graph) -> None:
+    config = settings(max_epochs=3, evaluate_every=3, training="whole")
+    alone, whole = train_epochs(graph, config, 3), train(graph, config).model
+    for one, other in zip(alone.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_bfloat16_is_for_gpus(graph: Graph) -> None:
+    with pytest.raises(UsageError, match="precision=bfloat16 is for GPUs, got device cpu"):
+        train(graph, settings(precision="bfloat16", device="cpu"))
+
+
+@pytest.mark.gpu
+def test_bfloat16_trains_and_differs_little(graph: Graph) -> None:
+    exact = train(graph, settings(dropout=0.0, device="cuda"))
+    half = train(graph, settings(dropout=0.0, device="cuda", precision="bfloat16"))
+    assert abs(exact.record["val_score"] - half.record["val_score"]) < 0.2
+    pairs = list(zip(exact.model.parameters(), half.model.parameters(), strict=True))
+    assert all(p.dtype == torch.float32 for _, p in pairs)
+    assert any(not torch.equal(p, q) for p, q in pairs)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_trains_the_same(graph: Graph) -> None:
+    plain = train_epochs(graph, settings(dropout=0.0, adj_dropout=0.0), 3)
+    compiled = train_epochs(graph, settings(dropout=0.0, adj_dropout=0.0, compile=True), 3)
+    for one, other in zip(plain.parameters(), compiled.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("training", ["whole", "subgraph"])
+def test_replayed_steps_are_the_eager_ones(training: str) -> None:
+    graph = load_dataset("digits")
+    runs = [
+        train_epochs(graph, settings(device="cuda", training=training, resample=False, **given), 8)
+        for given in ({"capture": True}, {"capture": False}, {"capture": True})
+    ]
+    for one, eager, again in zip(*(run.parameters() for run in runs), strict=True):
+        assert torch.equal(one, again)
+        torch.testing.assert_close(one, eager, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_an_epoch_waits_once_for_the_device() -> None:
+    graph = load_dataset("digits")
+    config = settings(device="cuda", training="subgraph", resample=False, n_init=20, max_nodes=200)
+    train_epochs(graph, config, 4)  # compiles
+    model, _, loader, step = loop._prepare(
+        graph, config, loop.ModelSpec.of(graph), torch.device("cuda")
+    )
+    model.train()
+    batches = list(loader.epoch(1))
+    for _ in range(4):
+        for batch in batches:
+            step(batch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        losses = [step(batch) for batch in batches]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert len(losses) > 1
+    assert all(loss is not None and bool(loss.isfinite()) for loss in losses)
