@@ -107,18 +107,23 @@ _parts_of_rows: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 def long_rows(rowptr: Tensor, size: int) -> Parts:
     """Cuts up the rows of more than ``size`` entries, once for each ``rowptr`` and size."""
-    version = 0 if rowptr.is_inference() else rowptr._version
+    if rowptr.is_inference():  # it has no version counter, so a change would not be seen
+        return _cut(rowptr, size)
     known = _parts_of_rows.setdefault(rowptr, {})
-    if (size, version) not in known:
-        degrees = rowptr.diff()
-        long_row = torch.nonzero(degrees > size).squeeze(1)
-        counts = (degrees[long_row] + size - 1) // size
-        ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        part = torch.arange(int(ptr[-1]), device=ptr.device)
-        first = (part - ptr[:-1].repeat_interleave(counts)) * size
-        known[size, version] = Parts(long_row.repeat_interleave(counts), first, long_row, ptr)
-    parts: Parts = known[size, version]
+    if (size, rowptr._version) not in known:
+        known[size, rowptr._version] = _cut(rowptr, size)
+    parts: Parts = known[size, rowptr._version]
     return parts
+
+
+def _cut(rowptr: Tensor, size: int) -> Parts:
+    degrees = rowptr.diff()
+    long_row = torch.nonzero(degrees > size).squeeze(1)
+    counts = (degrees[long_row] + size - 1) // size
+    ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    part = torch.arange(int(ptr[-1]), device=ptr.device)
+    first = (part - ptr[:-1].repeat_interleave(counts)) * size
+    return Parts(long_row.repeat_interleave(counts), first, long_row, ptr)
 
 
 def structure(rowptr: Tensor, col: Tensor) -> Structure:

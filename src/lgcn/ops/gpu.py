@@ -192,7 +192,7 @@ def _sum_columns(
     message: Tensor, rowptr: Tensor, col: Tensor, edge_weight: Tensor | None, num_sources: int
 ) -> Tensor:
     columns = transpose(rowptr, col, num_sources)
-    return _sum(columns.colptr, None, columns.entry, edge_weight, columns.entry, message)
+    return _sum(columns.colptr, None, columns.entry, edge_weight, columns.entry, message, True)
 
 
 def _spread(
@@ -217,8 +217,12 @@ def _sum(
     weight: Tensor | None,
     weight_at: Tensor | None,
     dense: Tensor,
+    selected: bool = False,
 ) -> Tensor:
-    """The sum over each row of ptr; ``longest`` is its number of entries where that is known."""
+    """The sum over each row of ptr; ``longest`` is its number of entries where that is known.
+
+    ``selected`` says that zeros in ``dense`` were not selected and have no part in the sum.
+    """
     num_rows, channels = ptr.numel() - 1, dense.size(1)
     out = dense.new_empty(num_rows, channels)
     if out.numel() == 0:
@@ -231,6 +235,7 @@ def _sum(
         "WIDTH": width,
         "WEIGHTED": weight is not None,
         "INDIRECT": weight_at is not None,
+        "SELECTED": selected,
         "num_warps": 1,
     }
     weight = dense if weight is None else weight.contiguous()

@@ -14,11 +14,12 @@ import triton.language as tl
 def sum_rows(
     ptr, index, weight, weight_at, dense, part_row, part_first, out, C,
     PART: tl.constexpr, PARTS: tl.constexpr, T: tl.constexpr, WIDTH: tl.constexpr,
-    WEIGHTED: tl.constexpr, INDIRECT: tl.constexpr,
+    WEIGHTED: tl.constexpr, INDIRECT: tl.constexpr, SELECTED: tl.constexpr,
 ):  # fmt: skip
     """out[i] = sum of weight * dense[index] over the entries of row i, or of part i of a long row.
 
-    The weight of entry e is weight[e], or weight[weight_at[e]] if INDIRECT.
+    The weight of entry e is weight[e], or weight[weight_at[e]] if INDIRECT. SELECTED says that a
+    zero in dense was not selected, and stays zero whatever the weight.
     """
     i = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
@@ -43,7 +44,8 @@ def sum_rows(
                     factor = tl.load(weight + e)
                 else:
                     factor = tl.load(weight + e, mask=e < end, other=0.0)
-                value = value * factor.to(tl.float32)[:, None]
+                product = value * factor.to(tl.float32)[:, None]
+                value = tl.where(value == 0, 0.0, product) if SELECTED else product
             total += value
         value = tl.sum(total, axis=0).to(out.dtype.element_ty)
         tl.store(out + i * C + c, value, mask=c < C)
@@ -82,7 +84,10 @@ def dot_entries(
     left, left_at, right, right_at, out, num_entries, C,
     T: tl.constexpr, WIDTH: tl.constexpr, DIRECT: tl.constexpr,
 ):  # fmt: skip
-    """out[e] = left[left_at[e]] . right[right_at[e]]; left[e] . right[right_at[e]] if DIRECT."""
+    """out[e] = left[left_at[e]] . right[right_at[e]]; left[e] . right[right_at[e]] if DIRECT.
+
+    If DIRECT a zero on the left was not selected, and stays zero whatever is on the right.
+    """
     e = tl.program_id(0).to(tl.int64) * T + tl.arange(0, T)
     known = e < num_entries
     i = e
@@ -95,7 +100,8 @@ def dot_entries(
         inside = known[:, None] & (c < C)
         a = tl.load(left + i[:, None] * C + c, mask=inside, other=0.0).to(tl.float32)
         b = tl.load(right + j[:, None] * C + c, mask=inside, other=0.0).to(tl.float32)
-        total += a * b
+        product = a * b
+        total += tl.where(a == 0, 0.0, product) if DIRECT else product
     tl.store(out + e, tl.sum(total, axis=1).to(out.dtype.element_ty), mask=known)
 
 
