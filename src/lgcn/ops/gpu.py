@@ -6,7 +6,7 @@ the kernels do not: float64, and k above 128.
 
 import functools
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,7 +48,7 @@ def k_largest(
         return values, chosen
 
     log_k = max(3, (k - 1).bit_length())
-    log_t, width, part = _tuning(log_k, channels)
+    log_t, width, part, registers = _tuning(log_k, channels)
     longest = max_degree(rowptr, col)
     weight = x if edge_weight is None else edge_weight.contiguous()
     select: dict[str, Any] = {
@@ -60,6 +60,7 @@ def k_largest(
         "COMPETE": compete,
         "EXACT": x.dtype != torch.float32 and edge_weight is None,
         "num_warps": 1,
+        "maxnreg": registers,
     }
     store = {"NODE_IDS": position_bits == 0, "OWN": first}
     blocks = -(-channels // width)
@@ -82,12 +83,23 @@ def k_largest(
     return values, chosen
 
 
-def _tuning(log_k: int, channels: int) -> tuple[int, int, int]:
-    """(log2 of the neighbours taken in at once, features of a program, entries of a part)."""
-    # Longer tiles of neighbours need more registers and, beyond these, spare no comparisons.
-    log_t = min(log_k, 5)
-    width = 64 if log_k == 3 and channels > 32 else 32
-    return log_t, width, 1024 if log_k < 6 else 2048
+class _Tuning(NamedTuple):
+    """How the selection is cut up, measured on an H200 (docs/performance.md)."""
+
+    log_t: int  # log2 of the neighbours taken in at once
+    width: int  # features of a program; below 32 the slots of a feature lie in several threads
+    part: int  # entries of a part of a long row
+    registers: int  # at most, for a thread: more threads at a time hide more waiting
+
+
+def _tuning(log_k: int, channels: int) -> _Tuning:
+    if log_k == 3:
+        return _Tuning(3, 64, 1024, 72) if channels > 32 else _Tuning(3, 32, 1024, 56)
+    if log_k == 4:
+        return _Tuning(4, 32, 1024, 80)
+    if log_k == 5:
+        return _Tuning(4, 16, 1024, 96)
+    return _Tuning(4, 16, 2048, 128) if log_k == 6 else _Tuning(4, 8, 2048, 128)
 
 
 neighbor_at = reference.neighbor_at
