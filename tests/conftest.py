@@ -1,4 +1,4 @@
-"""What all tests share: the number of threads, the folder of real data, random graphs."""
+"""What all tests share: threads, Triton's interpreter, the folder of real data, random graphs."""
 
 import os
 
@@ -15,6 +15,10 @@ from typing import Any
 import numba
 import pytest
 import torch
+
+# Triton reads this when it is imported, and then runs its kernels on the CPU.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
 
 from lgcn import Graph
 

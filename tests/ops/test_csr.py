@@ -139,3 +139,41 @@ def test_transpose_is_made_once() -> None:
     rowptr, col = graph()
     assert csr.transpose(rowptr, col, 2) is csr.transpose(rowptr, col, 2)
     assert csr.transpose(rowptr, col, 5).colptr.tolist() == [0, 1, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
+def test_long_rows_are_cut(index_dtype: torch.dtype) -> None:
+    # 3, 0, 7, 4, 3 and 9 entries; a row of just the size stays whole.
+    rowptr = torch.tensor([0, 3, 3, 10, 14, 17, 26], dtype=index_dtype)
+    parts = csr.long_rows(rowptr, 3)
+    assert parts.long_row.tolist() == [2, 3, 5]
+    assert parts.ptr.tolist() == [0, 3, 5, 8]
+    assert parts.row.tolist() == [2, 2, 2, 3, 3, 5, 5, 5]
+    assert parts.first.tolist() == [0, 3, 6, 0, 3, 0, 3, 6]
+
+
+@pytest.mark.parametrize("rowptr", [[0], [0, 0, 3]])
+def test_no_long_rows(rowptr: list[int]) -> None:
+    parts = csr.long_rows(torch.tensor(rowptr), 3)
+    assert [part.tolist() for part in parts] == [[], [], [], [0]]
+
+
+def test_long_rows_are_cut_once_for_each_size() -> None:
+    rowptr = torch.tensor([0, 2, 9])
+    parts = csr.long_rows(rowptr, 4)
+    assert csr.long_rows(rowptr, 4) is parts
+    assert csr.long_rows(rowptr, 5).first.tolist() == [0, 5]
+    assert csr.long_rows(rowptr, 4) is parts
+    before = len(csr._parts_of_rows)
+    del rowptr
+    gc.collect()
+    assert len(csr._parts_of_rows) == before - 1
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_long_rows_are_cut_anew_after_a_change_in_place(inference: bool) -> None:
+    with torch.inference_mode(inference):
+        rowptr = torch.tensor([0, 2, 9])
+        assert csr.long_rows(rowptr, 4).long_row.tolist() == [1]
+        rowptr[1] = 7
+        assert csr.long_rows(rowptr, 4).long_row.tolist() == [0]
