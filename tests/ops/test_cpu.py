@@ -154,6 +154,33 @@ def test_float64_with_int32_indices(compete: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("channels", [1, 31, 32, 33, 100])
+def test_sparse_products_add_one_entry_after_the_other(
+    channels: int, index_dtype: torch.dtype
+) -> None:
+    rowptr, col = random_graph(60, 50, 8, index_dtype=index_dtype)
+    generator = torch.Generator().manual_seed(channels)
+    value = torch.randn(col.numel(), generator=generator)
+    dense = torch.randn(50, channels, generator=generator)
+    grad = torch.randn(60, channels, generator=generator)
+    out, grad_dense = np.zeros((60, channels), np.float32), np.zeros((50, channels), np.float32)
+    rows = reference.row_of_entry(rowptr).tolist()
+    for i, j, v in zip(rows, col.tolist(), value.numpy(), strict=True):
+        out[i] += v * dense[j].numpy()
+        grad_dense[j] += v * grad[i].numpy()
+    assert cpu.spmm(rowptr, col, value, dense).numpy().tobytes() == out.tobytes()
+    for _ in range(2):  # without and with a transpose that is known
+        actual = cpu.spmm_grad_dense(grad, rowptr, col, value, 50)
+        assert actual.numpy().tobytes() == grad_dense.tobytes()
+
+
+def test_infinity_times_zero_is_not_left_out_of_a_product() -> None:
+    rowptr, col, value = torch.tensor([0, 1, 2]), torch.arange(2), torch.tensor([torch.inf, 1.0])
+    product = cpu.spmm(rowptr, col, value, torch.zeros(2, 3))
+    assert product.isnan().tolist() == [[True] * 3, [False] * 3]
+
+
 def test_results_do_not_depend_on_the_number_of_threads(
     two_threads: Callable[[int], None],
 ) -> None:

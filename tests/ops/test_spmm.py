@@ -133,6 +133,29 @@ def test_shares_the_check_of_contents_with_k_largest(monkeypatch: pytest.MonkeyP
     assert spmm(rowptr, col, value, dense).shape == (6, 3)
 
 
+def test_backward_transposes_a_structure_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = []
+    count = csr._count
+    monkeypatch.setattr(csr, "_count", lambda *a: counted.append(a[1]) or count(*a))
+    for graphs in (1, 2):
+        rowptr, col, value, dense = double_inputs()
+        grads = [
+            torch.autograd.grad(spmm(rowptr, col, value, dense).sum(), dense)[0] for _ in range(3)
+        ]
+        assert len(counted) == graphs
+        assert counted[-1] is col
+        assert grads[0].equal(grads[1])
+        assert grads[0].equal(grads[2])
+
+
+@pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
+def test_the_transposes_of_both_devices_are_equal(index_dtype: torch.dtype) -> None:
+    rowptr, col = random_graph(40, 30, 4, index_dtype=index_dtype)
+    for of_gpu, of_cpu in zip(csr._sort(rowptr, col, 33), csr._count(rowptr, col, 33), strict=True):
+        assert of_gpu.equal(of_cpu)
+        assert of_gpu.dtype == of_cpu.dtype == index_dtype
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_equals_the_cpu() -> None:

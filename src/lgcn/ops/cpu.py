@@ -14,9 +14,11 @@ from typing import Any
 import numba
 import numpy as np
 import torch
+from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.ops import simd
+from lgcn.ops.csr import transpose
 from lgcn.ops.reference import compute_dtype
 
 # Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
@@ -30,9 +32,6 @@ torch.set_num_threads(_torch_threads)
 SIMD_DIGEST = "47a5a08dcb511ce1"
 
 CACHE_LINE = 64
-
-# Features that one task of a scatter owns: a cache line of float32, so tasks do not share lines.
-SCATTER_WIDTH = 16
 
 # The kernel carries node ids in integers of the size of the features: int32 for float32.
 NODE_ID_LIMIT = 1 << 31
@@ -219,17 +218,33 @@ def _k_largest_grad_weight(
                         grad_weight[start + p] += grad[i, first + s, c] * x[col[start + p], c]
 
 
+@intrinsic
+def _add_products(_: Any, total: Any, a: Any, b: Any) -> Any:
+    """``total + a * b`` for vectors of floats, rounded twice, so as one number after the other."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        total, a, b = arguments
+        return builder.fadd(total, builder.fmul(a, b))
+
+    return total(total, total, total), codegen
+
+
 @_jit_parallel
-def _spmm(rowptr: Any, col: Any, value: Any, dense: Any, chunks: Any, out: Any) -> None:
-    channels = dense.shape[1]
+def _spmm(
+    rowptr: Any, col: Any, value: Any, dense: Any, channels: int, chunks: Any, out: Any
+) -> None:
+    """Sums up a row in registers, as many features at a time as a vector has. Flat arrays."""
+    lanes = simd.VECTOR_BYTES // dense.itemsize
     for chunk in numba.prange(chunks.shape[0] - 1):
+        zero = simd.load(dense, 0, 0)
         for i in range(chunks[chunk], chunks[chunk + 1]):
-            for c in range(channels):
-                out[i, c] = 0
-            for e in range(rowptr[i], rowptr[i + 1]):
-                v, j = value[e], col[e]
-                for c in range(channels):
-                    out[i, c] += v * dense[j, c]
+            for c in range(0, channels, lanes):
+                width = min(lanes, channels - c)
+                total = zero
+                for e in range(rowptr[i], rowptr[i + 1]):
+                    row = simd.load(dense, col[e] * channels + c, width)
+                    total = _add_products(total, row, simd.filled(row, value[e]))
+                simd.store(out, i * channels + c, width, total)
 
 
 @_jit_parallel
@@ -245,19 +260,6 @@ def _spmm_grad_value(
                 for c in range(channels):
                     total += grad[i, c] * dense[j, c]
                 grad_value[e] = total
-
-
-@_jit_parallel
-def _spmm_grad_dense(grad: Any, rowptr: Any, col: Any, value: Any, grad_dense: Any) -> None:
-    num_rows, channels = grad.shape
-    for task in numba.prange((channels + SCATTER_WIDTH - 1) // SCATTER_WIDTH):
-        first = task * SCATTER_WIDTH
-        last = min(first + SCATTER_WIDTH, channels)
-        for i in range(num_rows):
-            for e in range(rowptr[i], rowptr[i + 1]):
-                v, j = value[e], col[e]
-                for c in range(first, last):
-                    grad_dense[j, c] += v * grad[i, c]
 
 
 @_jit
@@ -406,15 +408,16 @@ def k_largest_grad_weight(
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     """See :func:`lgcn.ops.reference.spmm`."""
-    starts = _array(rowptr)
-    out = torch.empty(rowptr.numel() - 1, dense.size(1), dtype=compute_dtype(dense.dtype))
+    starts, channels = _array(rowptr), dense.size(1)
+    out = torch.empty(rowptr.numel() - 1, channels, dtype=compute_dtype(dense.dtype))
     _spmm(
         starts,
         _array(col),
         _float_array(value),
-        _float_array(dense),
+        _float_array(dense).reshape(-1),
+        channels,
         _chunks(starts),
-        out.numpy(),
+        out.view(-1).numpy(),
     )
     return out.to(dense.dtype)
 
@@ -438,12 +441,5 @@ def spmm_grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
     """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
-    grad_dense = torch.zeros(num_sources, grad.size(1), dtype=compute_dtype(grad.dtype))
-    _spmm_grad_dense(
-        _float_array(grad),
-        _array(rowptr),
-        _array(col),
-        _float_array(value),
-        grad_dense.numpy(),
-    )
-    return grad_dense.to(grad.dtype)
+    columns = transpose(rowptr, col, num_sources)
+    return spmm(columns.colptr, columns.row, value.index_select(0, columns.entry), grad)
