@@ -11,18 +11,17 @@ import sys
 from pathlib import Path
 
 RESULTS = Path("benchmarks/results")
-# Sub-graph selection has no GPU part. With --quick it only gets fewer turns.
+CPU_ONLY = ("subgraph", "profile_epoch")
 NAMES = {
-    "cpu": ("k_largest", "layer", "training_step", "epoch", "subgraph", "scaling"),
+    "cpu": ("k_largest", "layer", "training_step", "epoch", *CPU_ONLY, "scaling"),
     "cuda": ("k_largest", "training_step", "layer", "epoch", "scaling"),
 }
 
 
 def flags(name: str, arguments: argparse.Namespace) -> list[str]:
     out = ["--out", str(arguments.out / f"{name}-{arguments.device}.json")]
-    if name == "subgraph":
-        return [*out, "--repeats", "1"] if arguments.quick else out
-    return [*out, "--device", arguments.device, *(["--quick"] if arguments.quick else [])]
+    device = [] if name in CPU_ONLY else ["--device", arguments.device]
+    return [*out, *device, *(["--quick"] if arguments.quick else [])]
 
 
 def main() -> None:

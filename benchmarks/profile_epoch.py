@@ -1,6 +1,6 @@
 """Where the time of one training step of LGCN on Cora goes, on the CPU.
 
-python -m benchmarks.profile_epoch [--before FOLDER] [--out FILE] [--rounds N] [--steps N]
+python -m benchmarks.profile_epoch [--before FOLDER] [--out FILE] [--rounds N] [--steps N] [--quick]
 
 Two cases: Algorithm 1 with a new sub-graph of 2000 nodes in every epoch, the default; and one hop
 around the training nodes, the same 644 nodes in every epoch, as in the released program. The times
@@ -8,7 +8,8 @@ are those of torch's profiler, each operation's own time without what it calls; 
 profiler's cost, which falls most on "checks and Python". Also given is a step without a profiler.
 
 --before names a checkout of another version (git worktree add FOLDER COMMIT). The versions take
-turns, a process each, and a number is the median of the processes' medians over steps.
+turns, a process each, and a number is the median of the processes' medians over steps. --quick
+takes two steps on a small random graph, and no other version.
 """
 
 import argparse
@@ -27,8 +28,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from benchmarks._common import machine, write
-from lgcn import LGCN, load_dataset
+from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
+from lgcn import LGCN, Graph, load_dataset
 from lgcn.csr import CSR
 from lgcn.ops import cpu
 from lgcn.training import Config, metrics
@@ -96,9 +97,8 @@ def name_parts(num_features: int) -> None:
             setattr(CSR, name, marked(getattr(CSR, name), lambda *_: "dropout"))
 
 
-def steps(options: dict[str, Any]) -> Iterator[Callable[[], None]]:
+def steps(graph: Graph, options: dict[str, Any]) -> Iterator[Callable[[], None]]:
     """Training steps without end, as the training loop takes them."""
-    graph = load_dataset("cora")
     config = Config.create(dataset="cora", num_workers=0, **options)
     torch.manual_seed(0)
     model = LGCN(graph.num_features, graph.num_classes, **config.model_options())
@@ -126,9 +126,9 @@ def steps(options: dict[str, Any]) -> Iterator[Callable[[], None]]:
         yield step
 
 
-def profile_steps(options: dict[str, Any], count: int) -> dict[str, Any]:
+def profile_steps(graph: Graph, options: dict[str, Any], count: int) -> dict[str, Any]:
     """Median milliseconds of each part and phase, and of a step without the profiler."""
-    step = steps(options)
+    step = steps(graph, options)
     walls = []
     for _ in range(count + 3):
         run = next(step)
@@ -157,20 +157,24 @@ def profile_steps(options: dict[str, Any], count: int) -> dict[str, Any]:
 
 def part_of(names: list[str]) -> str:
     for text, part in PARTS:
-        for name in names:
+        for name in reversed(names):  # a kernel's caller first: a backward may call a forward
             if text in name:
                 return part or name.removeprefix(text)
     return OWN_NAME.get(names[0], REST)
 
 
-def worker(count: int) -> None:
+def worker(count: int, quick: bool) -> None:
     """Profiles the version that is on the path, and prints it as JSON."""
-    name_parts(load_dataset("cora").num_features)
-    print(json.dumps({case: profile_steps(options, count) for case, options in CASES.items()}))
+    graph = load_dataset("synthetic", **QUICK_GRAPH) if quick else load_dataset("cora")
+    name_parts(graph.num_features)
+    found = {case: profile_steps(graph, options, count) for case, options in CASES.items()}
+    print(json.dumps(found))
 
 
-def measure(folder: Path, count: int) -> dict[str, Any]:
+def measure(folder: Path, count: int, quick: bool) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.profile_epoch", "--worker", "--steps", str(count)]
+    if quick:
+        command.append("--quick")
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     result = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
@@ -223,24 +227,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("benchmarks/results/profile_epoch-cpu.json")
-    )
+    parser.add_argument("--out", type=Path, default=RESULTS / "profile_epoch-cpu.json")
     parser.add_argument("--before", type=Path, help="a checkout to compare with")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        worker(arguments.steps)
+        worker(arguments.steps, arguments.quick)
         return
+    if arguments.quick:
+        if arguments.before is not None:
+            parser.error("--quick measures nothing worth comparing: leave out --before")
+        arguments.rounds, arguments.steps = 1, 2
     folders = {"now": Path()}
     if arguments.before is not None:
         folders = {"before": arguments.before.resolve(), **folders}
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in folders}
     for _ in range(arguments.rounds):
         for name, folder in folders.items():
-            rounds[name].append(measure(folder.resolve(), arguments.steps))
+            rounds[name].append(measure(folder.resolve(), arguments.steps, arguments.quick))
     results = []
     for case in CASES:
         result: dict[str, Any] = {"case": case}
