@@ -265,14 +265,14 @@ def test_long_rows(
 
 
 @pytest.mark.usefixtures("short_parts")
-@pytest.mark.parametrize("compete", [False, True])
-def test_special_values_in_long_rows(compete: bool) -> None:
+@pytest.mark.parametrize(("dtype", "compete"), [(F32, False), (F32, True), (F16, False)])
+def test_special_values_in_long_rows(dtype: torch.dtype, compete: bool) -> None:
     # A feature for each kind of values, so that one pass does for all.
     rng = np.random.default_rng(1)
     kinds = [
         torch.tensor(SPECIAL[name])[rng.integers(0, len(SPECIAL[name]), 40)] for name in SPECIAL
     ]
-    x = torch.cat([torch.stack(kinds, dim=1), close_together(40, 1, distinct=40)], dim=1)
+    x = torch.cat([torch.stack(kinds, dim=1), close_together(40, 1, distinct=40)], dim=1).to(dtype)
     assert_selects(x, torch.tensor([0, 40]), torch.arange(40), 3, None, compete, 8)
 
 

@@ -213,8 +213,9 @@ def _select(
     chosen = packed != NONE
     upper = packed & ~low
     if EXACT:
-        # The lower bits of the key of a negative number are ones.
-        exact = tl.where(chosen & (upper < 0), upper | low, upper)
+        # The lower bits of the key of a negative number are ones, as are those of NaN.
+        ones = (upper < 0) | (upper > 0x7F800000)
+        exact = tl.where(chosen & ones, upper | low, upper)
         return exact, tl.where(chosen, low - (packed & low), -1)
     # Every thread reads a neighbour of its own now. The hint, which is not true, keeps the threads
     # along the features; as nothing is said of alignment, none will load several at once.
