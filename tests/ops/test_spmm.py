@@ -162,7 +162,7 @@ def test_cuda_equals_the_cpu() -> None:
     rowptr, col, value, dense = double_inputs()
     results = []
     for device in ("cpu", "cuda"):
-        inputs = [t.detach().to(device) for t in (rowptr, col, value, dense)]
+        inputs = [t.detach().to(device) for t in (rowptr, col, value.float(), dense.float())]
         inputs[2].requires_grad_()
         inputs[3].requires_grad_()
         out = spmm(*inputs)

@@ -204,9 +204,9 @@ _parts: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 def csr_parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(rowptr, col, values) of a sparse CSR tensor, rowptr and col the same objects every time."""
+    # Detached, since torch.compile does not take a dense view of a sparse tensor.
     if matrix not in _parts:
-        _parts[matrix] = (matrix.crow_indices(), matrix.col_indices())
+        _parts[matrix] = (matrix.crow_indices().detach(), matrix.col_indices().detach())
     rowptr, col = _parts[matrix]
     values = matrix.values()
-    # torch.compile does not take a dense view of a sparse tensor.
     return rowptr, col, values if values.requires_grad else values.detach()

@@ -1,5 +1,7 @@
 """One step of training, replayed as a CUDA graph where the batch stays the same."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +81,7 @@ class Step:
             if self.stream is None:
                 return self._run(batch)
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(self.stream):
+            with torch.cuda.stream(self.stream), _deterministic_convolutions():
                 loss = self._replay(batch) if self.captures else self._run(batch)
             torch.cuda.current_stream(self.device).wait_stream(self.stream)
             return loss
@@ -117,6 +119,17 @@ class Step:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return loss.detach()
+
+
+@contextlib.contextmanager
+def _deterministic_convolutions() -> Iterator[None]:
+    """cuDNN may add up the gradient of a convolution in any order, unless it is told not to."""
+    before = torch.backends.cudnn.deterministic
+    torch.backends.cudnn.deterministic = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic = before
 
 
 def can_capture(config: Config) -> bool:

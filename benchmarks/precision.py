@@ -1,0 +1,47 @@
+"""Test accuracy of training in bfloat16 against float32, on a GPU.
+
+python -m benchmarks.precision [--out FILE] [--seeds N] [--datasets NAME ...]
+
+LGCN_sub on one-hop sub-graphs, whose steps are replayed as CUDA graphs.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from benchmarks._common import RESULTS, machine, write
+from benchmarks.accuracy import ONE_HOP, summary
+from lgcn import load_dataset
+from lgcn.training import Config, train
+
+
+def run(dataset: str, precision: str, seed: int) -> dict[str, Any]:
+    config = Config.create(
+        dataset=dataset, seed=seed, precision=precision, device="cuda", max_nodes=None, **ONE_HOP
+    )
+    record = train(load_dataset(dataset), config).record
+    kept = ("val_score", "test_score", "test_score_released_rule", "best_epoch", "epochs")
+    head = {"dataset": dataset, "precision": precision, "seed": seed, "seconds": record["seconds"]}
+    return head | {key: record[key] for key in kept}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS / "precision-cuda.json")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed"])
+    arguments = parser.parse_args()
+    runs: list[dict[str, Any]] = []
+    results = []
+    for dataset in arguments.datasets:
+        for precision in ("float32", "bfloat16"):
+            own = [run(dataset, precision, seed) for seed in range(arguments.seeds)]
+            runs += own
+            results.append({"dataset": dataset, "precision": precision, **summary(own)})
+            test = results[-1]["test_score"]
+            print(f"{dataset:9} {precision:9} {test['mean']:.1f} ± {test['std']:.1f}", flush=True)
+            write(arguments.out, {"machine": machine("cuda"), "results": results, "runs": runs})
+
+
+if __name__ == "__main__":
+    main()
