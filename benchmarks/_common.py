@@ -87,18 +87,18 @@ def compare(
     """Median seconds of each variant.
 
     They take turns in one process, so that what else the machine does falls on all of them. One
-    untimed turn comes first, for compilation. A variant gets no further turn that would take it
-    over ``budget`` seconds; where even the second would, the first one counts.
+    untimed turn comes first, for compilation. A variant gets one timed turn at least, and no
+    further one that would take its timed turns over ``budget`` seconds.
     """
     clock = _cuda_seconds if device == "cuda" else _cpu_seconds
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for turn in range(repeats + 1):
         for name, variant in variants.items():
             spent = seconds[name]
-            if turn > 0 and sum(spent) + spent[-1] > budget:
+            if turn > 1 and sum(spent[1:]) + spent[-1] > budget:
                 continue
             spent.append(clock(variant))
-    return {name: statistics.median(times[1:] or times) for name, times in seconds.items()}
+    return {name: statistics.median(times[1:]) for name, times in seconds.items()}
 
 
 def _cpu_seconds(variant: Callable[[], object]) -> float:
