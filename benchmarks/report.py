@@ -271,6 +271,40 @@ def epoch(record: Record) -> str:
     return table(header, rows)
 
 
+def profile_epoch(record: Record) -> str:
+    """Milliseconds of each part of a step, where there are both before and after."""
+    parts = []
+    for result in record["results"]:
+        versions = [name for name in ("before", "now") if name in result]
+        rows = [
+            [part, *(milliseconds_of(result[name]["parts"].get(part)) for name in versions)]
+            for part in result["now"]["parts"]
+        ]
+        for key, title in (
+            ("arithmetic_ms", "arithmetic (products, sums, selection)"),
+            ("not_arithmetic_ms", "the rest"),
+            ("step_ms", "a step without the profiler"),
+        ):
+            rows.append([f"**{title}**", *(number(result[name][key]) for name in versions)])
+        header = [f"Cora, {result['case']}"]
+        header += [f"ms, {record['versions'][name].removesuffix('-dirty')}" for name in versions]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+
+
+def milliseconds_of(part: Record | None) -> str:
+    return "0" if part is None else f"{number(part['ms'])} ({part['share']:.0%})"
+
+
+def precision(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        test = result["test_score"]
+        score = f"{test['mean']:.1f} ± {test['std']:.1f}"
+        rows.append([result["dataset"], result["precision"], score, str(result["seeds"])])
+    return table(["data", "precision", "test accuracy, %", "seeds"], rows)
+
+
 def subgraph(record: Record) -> str:
     rows = []
     for result in record["results"]:
@@ -303,6 +337,8 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "layer": layer,
     "training_step": training_step,
     "epoch": epoch,
+    "profile_epoch": profile_epoch,
+    "precision": precision,
     "subgraph": subgraph,
     "scaling": scaling,
 }
@@ -322,6 +358,8 @@ def block(name: str) -> str:
         return ""
     title = "On the CPU" if device == "cpu" else f"On the {record['machine']['gpu']}"
     parts = [f"### {title}", TABLES[benchmark](record)]
+    if "note" in record:
+        parts.append(record["note"])
     if benchmark in PICTURES:
         parts.append(f"![{PICTURES[benchmark]}](images/{name}.svg)")
     return "\n\n".join([*parts, machine_line(record)])
