@@ -21,7 +21,9 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.parametrize("name", ["k_largest", "layer", "training_step", "epoch", "scaling"])
+@pytest.mark.parametrize(
+    "name", ["k_largest", "layer", "training_step", "epoch", "subgraph", "scaling"]
+)
 def test_each_benchmark_runs_and_writes_what_the_report_reads(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,7 +31,12 @@ def test_each_benchmark_runs_and_writes_what_the_report_reads(
     arguments = [f"benchmarks.{name}", "--quick", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", *arguments])
-    importlib.import_module(f"benchmarks.{name}").main()
+    if name == "layer":
+        # PyG compiles a layer's class for its first object. In this process that may be one with an
+        # aggregation of another test, with which the class takes no sparse matrix any more.
+        subprocess.run([sys.executable, "-m", *arguments], check=True, cwd=ROOT)
+    else:
+        importlib.import_module(f"benchmarks.{name}").main()
     record = json.loads(out.read_text())
     assert record["machine"]["torch"] == torch.__version__
     command = record["machine"]["command"]
@@ -138,7 +145,7 @@ def test_a_slow_variant_gets_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(_common.time, "perf_counter", lambda: clock["now"])
     variants = {name: lambda name=name: variant(name) for name in turns}
     seconds = _common.compare(variants, 5, budget=60.0)  # type: ignore[arg-type]
-    assert turns == {"fast": 6, "slow": 1}
+    assert turns == {"fast": 6, "slow": 2}  # the untimed turn and the one that it gets in any case
     assert seconds == cost
 
 

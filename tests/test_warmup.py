@@ -83,8 +83,8 @@ def test_steps_are_told_in_order() -> None:
     told: list[tuple[str, int, int]] = []
     done = warmup((), (torch.int32, torch.int64), lambda *step: told.append(step))
     assert told == [("sub-graphs, int32", 0, 2), ("sub-graphs, int64", 1, 2), ("done", 2, 2)]
-    signatures = {**done.compiled, **done.cached}["lgcn.ops.subgraph._induced"]
-    assert len(signatures) == 2
+    name = "lgcn.ops.subgraph._induced"  # other tests may have left one of the two in the cache
+    assert len(done.compiled.get(name, []) + done.cached.get(name, [])) == 2
     assert done.seconds > 0
 
 
