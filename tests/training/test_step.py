@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lgcn import Graph, load_dataset
-from lgcn.errors import UsageError
+from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.training import Config, loop, train
 from lgcn.training.loop import train_epochs
 from lgcn.training.step import Step, can_capture
@@ -81,6 +81,11 @@ def test_epochs_alone_give_the_weights_of_the_whole_training(graph: Graph) -> No
     alone, whole = train_epochs(graph, config, 3), train(graph, config).model
     for one, other in zip(alone.parameters(), whole.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_epochs_alone_tell_when_training_diverged(graph: Graph) -> None:
+    with pytest.raises(TrainingDiverged, match=r"the loss became (nan|inf) in epoch \d"):
+        train_epochs(graph, settings(lr=1e30), 5)
 
 
 def test_bfloat16_is_for_gpus(graph: Graph) -> None:

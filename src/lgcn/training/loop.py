@@ -116,7 +116,9 @@ def train(
                 break
             epoch = state.epoch + 1
             _seed(config.seed, epoch)
-            train_loss = _train_epoch(model, step, loader, epoch, run)
+            total, steps = _train_epoch(model, step, loader, epoch)
+            train_loss = float(total) / max(steps, 1)  # an epoch's only wait for the device
+            _check_finite("loss", train_loss, epoch, run)
             state.epoch = epoch
             state.seconds = time.monotonic() - started
             if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
@@ -153,15 +155,21 @@ def train(
 
 
 def train_epochs(graph: Graph, config: Config, epochs: int) -> LGCN:
-    """The training alone of so many epochs: no evaluation, no checkpoints, the last weights."""
+    """The training alone of so many epochs: no evaluation, no checkpoints, the last weights.
+
+    Nothing waits for the device before the end.
+    """
     check_trainable(graph)
     device = pick_device(config.device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
+        losses = []
         for epoch in range(1, epochs + 1):
             _seed(config.seed, epoch)
-            _train_epoch(model, step, loader, epoch, None)
+            losses.append(_train_epoch(model, step, loader, epoch)[0])
+        for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
+            _check_finite("loss", loss, epoch, None)
     return model
 
 
@@ -177,8 +185,9 @@ def _prepare(
 
 
 def _train_epoch(
-    model: Module, step: Step, loader: SubgraphLoader | GraphLoader, epoch: int, run: Run | None
-) -> float:
+    model: Module, step: Step, loader: SubgraphLoader | GraphLoader, epoch: int
+) -> tuple[Tensor, int]:
+    """The sum of the losses, on the device, and their number."""
     model.train()
     total = torch.zeros((), device=step.device)
     steps = 0
@@ -187,9 +196,7 @@ def _train_epoch(
         if loss is not None:
             total += loss
             steps += 1
-    mean = float(total) / max(steps, 1)  # the only wait for the device in an epoch
-    _check_finite("loss", mean, epoch, run)
-    return mean
+    return total, steps
 
 
 def _check_finite(name: str, value: float, epoch: int, run: Run | None) -> None:
