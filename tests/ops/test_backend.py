@@ -26,9 +26,12 @@ def on_cuda() -> Tensor:
 @pytest.fixture
 def looked_for_anew() -> Iterator[None]:
     """Forgets before and after whether there are GPU kernels."""
-    module._gpu.cache_clear()
+    found = (module._gpu, module._on_cuda)
+    for function in found:
+        function.cache_clear()
     yield
-    module._gpu.cache_clear()
+    for function in found:
+        function.cache_clear()
 
 
 def test_the_cpu_has_the_numba_kernels() -> None:
@@ -45,6 +48,17 @@ def test_a_gpu_has_the_triton_kernels(on_cuda: Tensor) -> None:
     from lgcn.ops import gpu
 
     assert backend(on_cuda) is gpu
+
+
+@pytest.mark.usefixtures("looked_for_anew")
+def test_float64_on_a_gpu_has_the_reference_and_one_warning() -> None:
+    with FakeTensorMode():
+        double = torch.empty(1, device="cuda", dtype=torch.float64)
+    with pytest.warns(UserWarning, match=r"float64 has no GPU kernels .* float32, bfloat16"):
+        assert backend(double) is reference
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert backend(double) is reference
 
 
 @pytest.mark.usefixtures("looked_for_anew")

@@ -423,27 +423,15 @@ def test_sums_of_long_rows(dtype: torch.dtype) -> None:
 # What the kernels do not take, and what does not fit
 
 
-@pytest.mark.parametrize(("dtype", "k"), [(torch.float64, 3), (F32, 129)])
-def test_the_slow_path_is_the_reference_and_warns_once(dtype: torch.dtype, k: int) -> None:
+def test_a_large_k_takes_the_reference_and_warns_once() -> None:
     rowptr, col = rows(9, 0, 2)
-    x = normal(9, 2, dtype=dtype)
-    gpu._warn.cache_clear()
-    with pytest.warns(UserWarning, match=f"k_largest of {dtype} with k = {k} has no GPU kernel"):
-        assert_selects(x, rowptr, col, k, None, False, 8)
+    x = normal(9, 2)
+    gpu._warn_of_large_k.cache_clear()
+    with pytest.warns(UserWarning, match="a k above 128 has no GPU kernel"):
+        assert_selects(x, rowptr, col, 129, None, False, 8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert_selects(x, rowptr, col, k, None, False, 8)
-
-
-def test_gradients_and_products_in_float64_warn_and_equal_the_reference() -> None:
-    graph, x = rows(9, 0, 2), normal(9, 2, dtype=torch.float64)
-    arguments = selected(x, graph, 3, None, False, 8)
-    gpu._warn.cache_clear()
-    with pytest.warns(UserWarning, match="the gradient of k_largest of torch.float64 has no GPU"):
-        actual = gpu.k_largest_grad_x(*there(*arguments))
-    torch.testing.assert_close(actual.cpu(), reference.k_largest_grad_x(*arguments))
-    with pytest.warns(UserWarning, match="a sparse product of torch.float64 has no GPU kernel"):
-        assert_multiplies(*graph, normal(11, dtype=torch.float64), x)
+        assert_selects(x, rowptr, col, 129, None, False, 8)
 
 
 def test_the_tensor_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

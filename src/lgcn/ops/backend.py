@@ -6,16 +6,32 @@ import warnings
 from collections.abc import Iterator
 from types import ModuleType
 
+import torch
 from torch import Tensor
 
 from lgcn.ops import cpu, reference
 
 
 def backend(x: Tensor) -> ModuleType:
-    """The kernels for the device of x: Numba on the CPU, Triton on CUDA, else the reference."""
+    """The kernels for the device of x: Numba on the CPU, Triton on CUDA, else the reference.
+
+    The reference also takes over, with one warning, the types that the GPU kernels do not take.
+    """
     if x.is_cpu:
         return cpu
-    return _gpu() if x.is_cuda else reference
+    return _on_cuda(x.dtype) if x.is_cuda else reference
+
+
+@functools.cache
+def _on_cuda(dtype: torch.dtype) -> ModuleType:
+    if dtype == torch.float64:
+        warnings.warn(
+            f"{dtype} has no GPU kernels and takes the slow path; "
+            "float32, bfloat16 and float16 have them",
+            stacklevel=2,
+        )
+        return reference
+    return _gpu()
 
 
 @functools.cache

@@ -14,7 +14,6 @@ from typing import Any
 import numba
 import numpy as np
 import torch
-from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.ops import simd
@@ -29,7 +28,7 @@ torch.set_num_threads(_torch_threads)
 
 # Of the source of simd.py. Numba compiles a kernel again when this file changes, and only then, so
 # a change there has to change this line too.
-SIMD_DIGEST = "47a5a08dcb511ce1"
+SIMD_DIGEST = "74758380ebbd4a91"
 
 CACHE_LINE = 64
 
@@ -218,17 +217,6 @@ def _k_largest_grad_weight(
                         grad_weight[start + p] += grad[i, first + s, c] * x[col[start + p], c]
 
 
-@intrinsic
-def _add_products(_: Any, total: Any, a: Any, b: Any) -> Any:
-    """``total + a * b`` for vectors of floats, rounded twice, so as one number after the other."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        total, a, b = arguments
-        return builder.fadd(total, builder.fmul(a, b))
-
-    return total(total, total, total), codegen
-
-
 @_jit_parallel
 def _spmm(
     rowptr: Any, col: Any, value: Any, dense: Any, channels: int, chunks: Any, out: Any
@@ -243,7 +231,7 @@ def _spmm(
                 total = zero
                 for e in range(rowptr[i], rowptr[i + 1]):
                     row = simd.load(dense, col[e] * channels + c, width)
-                    total = _add_products(total, row, simd.filled(row, value[e]))
+                    total = simd.add_products(total, row, simd.filled(row, value[e]))
                 simd.store(out, i * channels + c, width, total)
 
 

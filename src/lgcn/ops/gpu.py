@@ -1,7 +1,7 @@
 """The GPU kernels, in Triton: what to launch for which input.
 
-The functions are those of :mod:`lgcn.ops.reference`, which also takes over, with a warning, what
-the kernels do not: float64, and k above 128.
+The functions are those of :mod:`lgcn.ops.reference`, which also takes over, with a warning, a k
+above 128. Types are sorted out before, in :mod:`lgcn.ops.backend`.
 """
 
 import functools
@@ -17,7 +17,6 @@ from lgcn.ops.csr import long_rows, max_degree, transpose
 from lgcn.ops.reference import POSITION_DTYPES, row_of_entry
 
 MAX_K = 128
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 # Entries that one program sums. A longer row would keep one program busy when all others are done.
 SUM_PART = 2048
 
@@ -33,8 +32,8 @@ def k_largest(
     own: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`lgcn.ops.reference.k_largest`."""
-    if not _takes(x) or k > MAX_K:
-        _warn(f"k_largest of {x.dtype} with k = {k}")
+    if k > MAX_K:
+        _warn_of_large_k()
         return reference.k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
     x = x.contiguous()
     num_rows, channels = rowptr.numel() - 1, x.size(1)
@@ -121,11 +120,6 @@ def k_largest_grad_x(
     memory than ``grad`` itself, but at least 16 features at a time, below which memory is read in
     too small pieces. Atomics need no such memory, and the order of their sums is left to chance.
     """
-    if not _takes(grad):
-        _warn(f"the gradient of k_largest of {grad.dtype}")
-        return reference.k_largest_grad_x(
-            grad, chosen, rowptr, col, edge_weight, num_sources, node_ids
-        )
     channels = grad.size(2)
     if num_sources * channels == 0 or col.numel() == 0:
         return grad.new_zeros(num_sources, channels)
@@ -164,9 +158,6 @@ def k_largest_grad_weight(
     grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
 ) -> Tensor:
     """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
-    if not _takes(grad):
-        _warn(f"the gradient of k_largest of {grad.dtype}")
-        return reference.k_largest_grad_weight(grad, position, x, rowptr, col)
     if col.numel() == 0 or grad.numel() == 0:
         return grad.new_zeros(col.numel())
     message = _spread(grad, position, rowptr, col, 0, grad.size(2))
@@ -175,17 +166,11 @@ def k_largest_grad_weight(
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     """See :func:`lgcn.ops.reference.spmm`."""
-    if not _takes(dense):
-        _warn(f"a sparse product of {dense.dtype}")
-        return reference.spmm(rowptr, col, value, dense)
     return _sum(rowptr, max_degree(rowptr, col), col, value, None, dense)
 
 
 def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
     """See :func:`lgcn.ops.reference.spmm_grad_value`."""
-    if not _takes(dense):
-        _warn(f"the gradient of a sparse product of {dense.dtype}")
-        return reference.spmm_grad_value(grad, rowptr, col, dense)
     return _dot(grad, row_of_entry(rowptr), dense, col)
 
 
@@ -193,9 +178,6 @@ def spmm_grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
     """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
-    if not _takes(grad):
-        _warn(f"the gradient of a sparse product of {grad.dtype}")
-        return reference.spmm_grad_dense(grad, rowptr, col, value, num_sources)
     columns = transpose(rowptr, col, num_sources)
     return _sum(columns.colptr, None, columns.row, value, columns.entry, grad)
 
@@ -292,19 +274,11 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def _takes(x: Tensor) -> bool:
-    return x.dtype in DTYPES
-
-
 def _on(tensor: Tensor) -> Any:
     """Triton launches on the current device, which need not be that of the tensors."""
     return torch.cuda.device_of(tensor)  # type: ignore[no-untyped-call]
 
 
 @functools.cache
-def _warn(what: str) -> None:
-    warnings.warn(
-        f"{what} has no GPU kernel and takes the slow path; "
-        f"float32, bfloat16 or float16 and k up to {MAX_K} have one",
-        stacklevel=2,
-    )
+def _warn_of_large_k() -> None:
+    warnings.warn(f"a k above {MAX_K} has no GPU kernel and takes the slow path", stacklevel=2)

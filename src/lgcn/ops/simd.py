@@ -198,6 +198,17 @@ def add_product(_: Any, total: Any, a: Any, factor: Any) -> Any:
 
 
 @intrinsic
+def add_products(_: Any, total: Any, a: Any, b: Any) -> Any:
+    """``total + a * b`` for vectors of floats, rounded twice, so as one number after the other."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        total, a, b = arguments
+        return builder.fadd(total, builder.fmul(a, b))
+
+    return total(total, total, total), codegen
+
+
+@intrinsic
 def put_at(_: Any, array: Any, rows: Any, pitch: Any, width: Any, numbers: Any) -> Any:
     """``array[rows[c] * pitch + c] = numbers[c]`` for the c < width with rows[c] >= 0."""
     signature = types.void(array, rows, types.intp, types.intp, numbers)
