@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lgcn.splitmix import STEP, mix
+
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
@@ -65,10 +67,7 @@ def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
     half = (count + 1) // 2
     zero = x.dtype.type(0)
     for i in range(half):
-        z = seed + np.uint64(i) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
+        z = mix(seed + np.uint64(i) * STEP)
         out[i] = x[i] * scale if (z >> np.uint64(32)) < keep else zero
         j = half + i
         if j < count:

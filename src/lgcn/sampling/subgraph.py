@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.graph import Graph
+from lgcn.splitmix import STEP, mix
 
 _jit = numba.njit(nogil=True, cache=True)
 _INT = ir.IntType(32)
@@ -194,17 +195,9 @@ def _fetch_ahead(typing_context: Any, array: Any, place: Any) -> Any:
 
 
 @_jit
-def _next(state: Any) -> Any:
-    return state + np.uint64(0x9E3779B97F4A7C15)
-
-
-@_jit
 def _random_below(state: Any, bound: int) -> Any:
     """A number in range(bound) from SplitMix64; the bias, below bound / 2**32, is immaterial."""
-    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return ((z >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
+    return ((mix(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
 
 
 @_jit
@@ -213,12 +206,12 @@ def _sample_front(values: Any, count: int, state: Any) -> Any:
     size = values.shape[0]
     if count <= size // 2:
         for i in range(count):
-            state = _next(state)
+            state += STEP
             j = np.uint64(i) + _random_below(state, size - i)
             values[i], values[j] = values[j], values[i]
     else:
         for i in range(size - 1, count - 1, -1):
-            state = _next(state)
+            state += STEP
             j = _random_below(state, i + 1)
             values[i], values[j] = values[j], values[i]
     return state
@@ -331,7 +324,7 @@ def _grow(
     else:  # Floyd's algorithm: a sample of range(N) in n_init steps
         for i in range(n_init):
             top = np.uint64(num_nodes - n_init + i)
-            state = _next(state)
+            state += STEP
             node = _random_below(state, top + np.uint64(1))
             if (marks[node >> np.uint64(6)] >> (node & np.uint64(63))) & np.uint64(1) != 0:
                 node = top
