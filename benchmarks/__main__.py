@@ -13,8 +13,8 @@ from pathlib import Path
 RESULTS = Path("benchmarks/results")
 CPU_ONLY = ("subgraph", "profile_epoch")
 NAMES = {
-    "cpu": ("k_largest", "layer", "training_step", "epoch", *CPU_ONLY, "scaling"),
-    "cuda": ("k_largest", "training_step", "layer", "epoch", "scaling"),
+    "cpu": ("k_largest", "layer", "fusion", "training_step", "epoch", *CPU_ONLY, "scaling"),
+    "cuda": ("k_largest", "training_step", "layer", "fusion", "compile", "epoch", "scaling"),
 }
 
 

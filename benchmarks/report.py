@@ -224,6 +224,44 @@ def layer(record: Record) -> str:
     return "\n\n".join(parts)
 
 
+def fusion(record: Record) -> str:
+    """Where the time of an LGConv goes, and what fusing or recomputing would change."""
+    rows = []
+    for result in record["results"]:
+        seconds, memory = result["seconds"], result["megabytes"]
+        rows.append(
+            [
+                f"N = {result['nodes']:,}, E = {result['edges']:,}, C = {result['channels']}, "
+                f"k = {result['k']}",
+                *(milliseconds(seconds[name]) for name in ("forward", "selection", "convolutions")),
+                f"{milliseconds(seconds['copy of the grid'])} "
+                f"({result['fusion_saves_at_most']:.0%})",
+                number(result["recomputing_takes_times"]),
+                f"{memory['training, recomputed']:.0f} against {memory['training']:.0f}",
+            ]
+        )
+    header = [
+        "LGConv, C to C",
+        "forward, ms",
+        "selection",
+        "convolutions",
+        "a copy of the grid (of the forward)",
+        f"{record['results'][0]['layers']} layers, recomputed: times as long",
+        "peak MB",
+    ]
+    return table(header, rows)
+
+
+def compiling(record: Record) -> str:
+    result = record["results"]
+    rows = [
+        [name, number(seconds / result["seconds"]["plain"]), number(seconds)]
+        for name, seconds in result["seconds"].items()
+    ]
+    header = [f"{result['dataset']}, LGCN_sub, {result['epochs']} epochs", "times plain", "seconds"]
+    return table(header, rows)
+
+
 def training_step(record: Record) -> str:
     rows = []
     for result in record["results"]:
@@ -345,10 +383,12 @@ def scaling(record: Record) -> str:
 TABLES: dict[str, Callable[[Record], str]] = {
     "k_largest": k_largest,
     "layer": layer,
+    "fusion": fusion,
     "training_step": training_step,
     "epoch": epoch,
     "profile_epoch": profile_epoch,
     "precision": precision,
+    "compile": compiling,
     "subgraph": subgraph,
     "scaling": scaling,
 }

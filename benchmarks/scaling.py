@@ -33,11 +33,11 @@ class Size(NamedTuple):
     k: int
 
 
-BASE = {"cpu": Size(10_000, 16, 32, 8), "cuda": Size(200_000, 16, 64, 8)}
+BASE = {"cpu": Size(10_000, 16, 32, 8), "cuda": Size(800_000, 16, 64, 8)}
 QUICK = Size(200, 4, 8, 4)
 # The first value of each series, which then doubles.
-FIRST = {"cpu": Size(5_000, 8, 8, 2), "cuda": Size(50_000, 8, 16, 2)}
-POINTS = {"nodes": 6, "degree": 5, "channels": 5, "k": 5}
+FIRST = {"cpu": Size(5_000, 8, 8, 2), "cuda": Size(200_000, 8, 16, 2)}
+POINTS = {"cpu": Size(6, 5, 5, 5), "cuda": Size(5, 5, 5, 5)}
 
 
 def series(device: str, quick: bool) -> dict[str, list[Size]]:
@@ -47,7 +47,7 @@ def series(device: str, quick: bool) -> dict[str, list[Size]]:
         name: [
             base._replace(**{name: getattr(first, name) << i}) for i in range(2 if quick else count)
         ]
-        for name, count in POINTS.items()
+        for name, count in POINTS[device]._asdict().items()
     }
 
 
@@ -103,7 +103,11 @@ def main() -> None:
     device = arguments.device
     repeats = 1 if arguments.quick else 7
     results: dict[str, Any] = {}
-    for name, sizes in series(device, arguments.quick).items():
+    lines = series(device, arguments.quick)
+    measure(
+        lines["nodes"][-1], device, 1
+    )  # the allocator and the clocks settle at the largest size
+    for name, sizes in lines.items():
         points = [measure(size, device, repeats) for size in sizes]
         along = [float(point[name]) for point in points]
         fits = {

@@ -22,7 +22,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["k_largest", "layer", "training_step", "epoch", "subgraph", "scaling"]
+    "name", ["k_largest", "layer", "fusion", "training_step", "epoch", "subgraph", "scaling"]
 )
 def test_each_benchmark_runs_and_writes_what_the_report_reads(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -39,7 +39,10 @@ class CSR(NamedTuple):
         The structure stays, and with it what is known of it. For sums over rows, and for a
         selection among competing zeros, this is the same as :meth:`drop_edges`.
         """
-        return self if p == 0 else self._replace(weight=dropout(self._weights(), p))
+        if p == 0:
+            return self
+        # Not _replace: torch 2.11 cannot compile it.
+        return CSR(self.rowptr, self.col, dropout(self._weights(), p))
 
     def drop_edges(self, p: float) -> CSR:
         """Removes every entry with probability p and scales up the rest, as dropout does.

@@ -167,3 +167,23 @@ def test_own_modules_are_called_as_they_are() -> None:
     with patch.object(Conv1d, "forward", autospec=True, side_effect=Conv1d.forward) as called:
         torch.testing.assert_close(conv.convolve(x), cnn(x.transpose(1, 2)).squeeze(2))
     assert called.call_count == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("smallest", [1, 2**16])
+@pytest.mark.parametrize("taps", [3, 5])
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-3), (torch.bfloat16, 3e-2)])
+def test_cuda_equals_the_cpu(
+    dtype: torch.dtype, error: float, taps: int, smallest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grid_cnn, "MIN_NODES_GPU", smallest)  # so that all forms are run
+    x, weight = grid(500, 5, 16), grid(8, 16, taps) / 8
+    exact_x, exact_weight = (tensor.detach().requires_grad_() for tensor in (x, weight))
+    exact = grid_convolution(exact_x.transpose(1, 2), exact_weight, None)
+    exact_grads = torch.autograd.grad(exact.pow(2).sum(), [exact_x, exact_weight])
+    cuda_x, cuda_weight = (t.to("cuda", dtype).requires_grad_() for t in (x, weight))
+    found = grid_convolution(cuda_x.transpose(1, 2), cuda_weight, None)
+    grads = torch.autograd.grad(found.pow(2).sum(), [cuda_x, cuda_weight])
+    for got, want in zip((found, *grads), (exact, *exact_grads), strict=True):
+        difference = (got.double().cpu() - want).abs().max()
+        assert float(difference) < error * float(want.abs().max())
