@@ -8,6 +8,7 @@ import json
 import math
 import os
 import platform
+import shlex
 import statistics
 import sys
 import time
@@ -60,7 +61,7 @@ def machine(device: str = "cpu") -> dict[str, Any]:
         "torch": torch.__version__,
         "torch_geometric": torch_geometric.__version__,
         "numba": numba.__version__,
-        "command": " ".join(["python", *map(_short, sys.orig_argv[1:])]),
+        "command": shlex.join(["python", *map(_short, sys.orig_argv[1:])]),
     }
     if device == "cuda":
         properties = torch.cuda.get_device_properties(0)

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/performance.md and its pictures from the records.
+"""Writes the tables of the documents, and their pictures, from the records.
 
 python -m benchmarks.report
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks._common import RESULTS
 
-DOCUMENT = Path("docs/performance.md")
+DOCUMENTS = (Path("docs/performance.md"), Path("docs/own-data.md"))
 IMAGES = Path("docs/images")
 RIVAL_NAMES = {
     "padded_topk": "padding, `topk`",
@@ -369,6 +369,30 @@ def subgraph(record: Record) -> str:
     return table(header, rows)
 
 
+def tables(record: Record) -> str:
+    rows = [
+        [
+            f"{result['ids']} ids, {result['nodes']:,} nodes, {result['edges']:,} edges",
+            number(result["times_pyarrow"]),
+            number(result["seconds"]["import"]),
+            number(result["times_arrays"]),
+            f"{result['peak_megabytes']['import']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    return table(["two CSV files", "times pyarrow", "seconds", "times the arrays", "peak MB"], rows)
+
+
+def own_defaults(record: Record) -> str:
+    rows = [
+        [row["candidate"], f"{row['mean']:.1f}", f"{row['most']:.1f}"]
+        for row in record["behind_the_best"]
+    ]
+    settings = record["behind_the_best"][0]["settings"]
+    header = [f"{len(record['runs'])} runs, {settings} settings", "behind the best", "at most"]
+    return table(header, rows)
+
+
 def scaling(record: Record) -> str:
     rows = []
     for name, result in record["results"].items():
@@ -390,6 +414,9 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "precision": precision,
     "compile": compiling,
     "subgraph": subgraph,
+    "tables": tables,
+    "own_defaults": own_defaults,
+    "own_defaults-subgraphs": own_defaults,
     "scaling": scaling,
 }
 PICTURES = {
@@ -429,7 +456,8 @@ def fill(text: str) -> str:
 
 
 def main() -> None:
-    DOCUMENT.write_text(fill(DOCUMENT.read_text()))
+    for document in DOCUMENTS:
+        document.write_text(fill(document.read_text()))
     if importlib.util.find_spec("matplotlib") is None:
         print("matplotlib is missing: the tables are written, the pictures are not")
         return

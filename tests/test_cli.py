@@ -292,7 +292,7 @@ def test_resume_takes_the_same_settings_however_they_are_written(lgcn_, place: P
         (["evaluate", "none"], 2, "no such run folder: none"),
         (["evaluate", "[/none]"], 2, "no such run folder: [/none]"),
         (["predict", "none", "--output", "a.csv"], 2, "no such run folder: none"),
-        (["predict", "none", "--output", "."], 2, "--output must be a file"),
+        (["predict", "none", "--output", "."], 2, "must end in .csv, .tsv, .parquet (--output)"),
         (["data", "info", "coro"], 2, "did you mean 'cora'?"),
         (["data", "path", "cora"], 1, "the files of cora are not on this machine"),
     ],
@@ -367,11 +367,13 @@ def test_evaluate_prints_a_table(lgcn_, trained: Path):
 
 def test_predict_writes_every_nodes_probabilities(lgcn_, trained: Path):
     output = lgcn_("predict", trained, "--output", "new/p.csv", "--json")
-    assert output.json == {"output": "new/p.csv", "nodes": 200, "classes": ["0", "1", "2"]}
+    record = {"output": "new/p.csv", "nodes": 200, "abstained": 0}
+    assert output.json == {**record, "classes": ["0", "1", "2"]}
     table = rows("new/p.csv")
     assert list(table[0]) == [
         "node",
         "predicted",
+        "confidence",
         *(f"probability_{name}" for name in "012"),
     ]
     assert [row["node"] for row in table] == [str(i) for i in range(200)]
@@ -404,7 +406,7 @@ def test_names_of_nodes_and_classes_are_used(lgcn_, place: Path):
     assert record["test_score"] > 0.8
     lgcn_("predict", "a", "--output", "p.csv")
     table = rows("p.csv")
-    assert list(table[0])[2:] == ["probability_red", "probability_green", "probability_blue"]
+    assert list(table[0])[3:] == ["probability_red", "probability_green", "probability_blue"]
     assert table[0]["node"] == "node-0"
     assert [table[i]["predicted"] for i in (5, 25, 45)] == ["red", "green", "blue"]
 

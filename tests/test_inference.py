@@ -7,7 +7,7 @@ import torch
 
 from lgcn import LGCN, Graph
 from lgcn.errors import UsageError
-from lgcn.inference import predict
+from lgcn.inference import embed, predict
 
 RandomGraph = Callable[..., Graph]
 
@@ -33,6 +33,26 @@ def test_several_graphs_one_after_the_other(random_graph: RandomGraph) -> None:
     scores = predict(model, Graph.concat(parts))
     expected = torch.cat([model(part.x, part) for part in parts])
     torch.testing.assert_close(scores, expected)
+
+
+def test_embeddings_of_several_graphs(random_graph: RandomGraph) -> None:
+    parts = [random_graph(size, seed=size) for size in (4, 9)]
+    model = LGCN(5, 3)
+    model.train()
+    found = embed(model, Graph.concat(parts))
+    assert not model.training
+    assert not found.requires_grad
+    expected = torch.cat([model.embed(part.x, part) for part in parts])
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.gpu
+def test_the_models_device_computes(random_graph: RandomGraph) -> None:
+    graph, model = random_graph(), LGCN(5, 3)
+    expected = predict(model, graph)
+    scores = predict(model.cuda(), graph)
+    assert scores.device == graph.rowptr.device
+    torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_sparse_features(random_graph: RandomGraph) -> None:

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lgcn.data import load_dataset
+    from lgcn.data.convert import from_networkx, from_scipy
+    from lgcn.data.tables import from_tables
+    from lgcn.estimator import LGCNClassifier
     from lgcn.graph import Graph
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
     from lgcn.ops import k_largest
@@ -16,8 +19,12 @@ __all__ = [
     "LGCN",
     "Graph",
     "KLargestAggregation",
+    "LGCNClassifier",
     "LGConv",
     "SubgraphLoader",
+    "from_networkx",
+    "from_scipy",
+    "from_tables",
     "k_largest",
     "load_dataset",
     "select_subgraph",
@@ -28,8 +35,12 @@ _HOME = {
     "LGCN": "lgcn.nn",
     "Graph": "lgcn.graph",
     "KLargestAggregation": "lgcn.nn",
+    "LGCNClassifier": "lgcn.estimator",
     "LGConv": "lgcn.nn",
     "SubgraphLoader": "lgcn.sampling",
+    "from_networkx": "lgcn.data.convert",
+    "from_scipy": "lgcn.data.convert",
+    "from_tables": "lgcn.data.tables",
     "k_largest": "lgcn.ops",
     "load_dataset": "lgcn.data",
     "select_subgraph": "lgcn.sampling",

@@ -1,11 +1,12 @@
 """The command line: a thin skin over the library."""
 
-import csv
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lgcn.cli_tables import Edges, Nodes, table_paths, takes_tables
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
+from lgcn.progress import epoch_progress
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
 # where another program uses a core. OpenMP reads this when torch is imported, hence here.
@@ -51,11 +54,17 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgc
 
 def main() -> None:
     """Runs the command line; every expected failure ends in one message and an exit code."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     try:
         app()
     except (LGCNError, OSError) as error:  # OSError: a full disk, no permission, a file in the way
         err.print(f"[red]Error:[/red] {escape(str(error))}", soft_wrap=True)
         raise SystemExit(getattr(error, "exit_code", 1)) from None
+
+
+def _show_warning(message: Warning | str, *where: Any) -> None:
+    """What the library warns of is meant for the user, not where in the code it was noticed."""
+    err.print(f"[yellow]Note:[/yellow] {escape(str(message))}", soft_wrap=True)
 
 
 def _version(value: bool) -> None:
@@ -76,7 +85,9 @@ def _options(
 
 
 @app.command()
+@takes_tables
 def train(
+    *,
     dataset: Annotated[
         str | None, typer.Option(help="Name or .npz path; see `lgcn data list`. Default: digits.")
     ] = None,
@@ -89,14 +100,15 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights and sub-graphs.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="Run folder. Default: runs/DATASET-seedN.")
+        Path | None, typer.Option("--out", help="Run folder. Default: runs/NAME-seedN.")
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run in --out.")] = False,
     root: Root = None,
     as_json: Json = False,
+    tables: dict[str, Any],
 ) -> None:
-    """Train an LGCN and report its score on the test nodes."""
+    """Train an LGCN on a data set, or on your own tables, and report its score on test nodes."""
     from lgcn.data import load_dataset
     from lgcn.training import Config, Run
     from lgcn.training import train as run_training
@@ -108,6 +120,12 @@ def train(
             value = {**settings[key], **value}
         settings[key] = value
     settings |= {k: v for k, v in (("dataset", dataset), ("seed", seed)) if v is not None}
+    if tables:
+        if dataset not in (None, "tables"):
+            raise UsageError(f"give --dataset {dataset} or your own --edges and --nodes, not both")
+        if "label_column" not in tables:
+            raise UsageError("--label-column is missing: the column of --nodes that has the labels")
+        settings |= {"dataset": "tables", "dataset_options": tables}
 
     if resume:
         if folder is None:
@@ -127,14 +145,15 @@ def train(
             return
     else:
         chosen = Config.create(**settings)
-        run = Run(folder if folder is not None else _new_folder(chosen.dataset, chosen.seed))
+        name = Path(str(chosen.dataset_options.get("nodes", chosen.dataset))).stem
+        run = Run(folder if folder is not None else _new_folder(name, chosen.seed))
         if run.started and not overwrite:
             raise UsageError(
                 f"{run.folder} already holds a run; choose another --out, go on with it by "
                 "--resume, or replace it by --overwrite"
             )
     graph = load_dataset(chosen.dataset, root, **chosen.dataset_options)
-    with _progress(chosen.max_epochs, chosen.patience) as on_epoch:
+    with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
         try:
             result = run_training(graph, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
         except KeyboardInterrupt:  # the second one; typer would end without a word
@@ -144,9 +163,9 @@ def train(
     _report(result.record, as_json)
 
 
-def _new_folder(dataset: str, seed: int) -> Path:
-    """runs/DATASET-seedN, with a number behind it where that is taken."""
-    base = Path("runs") / f"{Path(dataset).stem}-seed{seed}"
+def _new_folder(name: str, seed: int) -> Path:
+    """runs/NAME-seedN, with a number behind it where that is taken."""
+    base = Path("runs") / f"{name}-seed{seed}"
     folder, number = base, 2
     while folder.exists():
         folder = base.with_name(f"{base.name}-{number}")
@@ -154,53 +173,23 @@ def _new_folder(dataset: str, seed: int) -> Path:
     return folder
 
 
-@contextmanager
-def _progress(max_epochs: int, patience: int) -> Iterator[Any]:
-    """A progress bar on a terminal, silence elsewhere."""
-    if not err.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("epoch {task.completed}/{task.total}"),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("", total=max_epochs)
-
-        def on_epoch(state: Any) -> None:
-            # Early stopping bounds what is left: the time shown is at most that.
-            last = min(max_epochs, max(state.best_epoch, 1) + patience)
-            text = ""
-            if state.history:
-                now = state.history[-1]
-                text = (
-                    f"loss {now['train_loss']:.3f}  validation {now['val_score']:.3f} "
-                    f"(best {state.best_val_score:.3f})"
-                )
-            bar.update(task, completed=state.epoch, total=last, description=text)
-
-        yield on_epoch
-
-
 def _report(record: dict[str, Any], as_json: bool) -> None:
     record = {key: value for key, value in record.items() if key != "history"}
     if as_json:
         _print_json(record)
         return
-    title = f"LGCN on {escape(record['dataset'])}, seed {record['seed']}"
+    name = record.get("graph", record["dataset"])  # records of earlier versions have no "graph"
+    title = f"LGCN on {escape(name)}, seed {record['seed']}"
     table = Table(title=title, title_justify="left")
     table.add_column(record["metric"])
     table.add_column("score", justify="right")
     table.add_row("validation, best epoch", _percent(record["val_score"]))
     table.add_row("[bold]test, at that epoch[/bold]", f"[bold]{_percent(record['test_score'])}[/]")
-    table.add_row(
-        "[dim]test, the released program's rule (looks at the test set)[/dim]",
-        f"[dim]{_percent(record['test_score_released_rule'])}[/dim]",
-    )
+    if record["dataset"] != "tables":  # there is nothing to compare with
+        table.add_row(
+            "[dim]test, the released program's rule (looks at the test set)[/dim]",
+            f"[dim]{_percent(record['test_score_released_rule'])}[/dim]",
+        )
     if record.get("test_label_accuracy") is not None:
         table.add_row(
             "[dim]test, share of node-label pairs (not F1)[/dim]",
@@ -211,6 +200,16 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
         f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:.1f} s, "
         f"{record['parameters']} parameters"
     )
+    if "calibration" in record:
+        gaps = record["calibration"]
+        test = (
+            "" if gaps["test_after"] is None else f", {_percent(gaps['test_after'])} on test nodes"
+        )
+        out.print(
+            f"probabilities at temperature {record['temperature']:.2f}: off by "
+            f"{_percent(gaps['val_after'])} on validation nodes "
+            f"({_percent(gaps['val_before'])} before){test}"
+        )
     folder = escape(record["out"])
     out.print(f"saved in {folder}; next: lgcn predict {folder} --output FILE.csv", soft_wrap=True)
 
@@ -219,16 +218,18 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
 def evaluate(
     run: RunFolder,
     dataset: OtherDataset = None,
+    edges: Edges = None,
+    nodes: Nodes = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Score a trained model on the training, validation and test nodes."""
+    """Score a trained model on the training, validation and test nodes, or on new tables."""
     from lgcn.graph import SPLITS
     from lgcn.sampling import separate
     from lgcn.training import evaluate as run_evaluation
     from lgcn.training.metrics import metric_name
 
-    model, graph, spec = _load(run, dataset, root)
+    model, graph, spec = _load(run, dataset, root, edges, nodes, with_labels=True)
     scores = run_evaluation(model, separate(graph), SPLITS)
     record = {"dataset": graph.name, "metric": metric_name(spec.multi_label), "run": str(run)}
     if as_json:
@@ -247,55 +248,99 @@ def evaluate(
 @app.command()
 def predict(
     run: RunFolder,
-    output: Annotated[Path, typer.Option(help="CSV file to write, replaced if it exists.")],
+    output: Annotated[
+        Path, typer.Option(help="File to write, .csv, .tsv or .parquet; replaced if it exists.")
+    ],
     dataset: OtherDataset = None,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    abstain_below: Annotated[
+        float | None,
+        typer.Option(help="Predict nothing where the confidence is lower, e.g. 0.8."),
+    ] = None,
+    unlabelled_only: Annotated[
+        bool, typer.Option(help="Write only nodes that have no label.")
+    ] = False,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Write predicted label and class probabilities of every node to a CSV file."""
+    """Write label, confidence and class probabilities of every node to a table."""
     from lgcn.inference import predict as run_prediction
-    from lgcn.training.metrics import probabilities
+    from lgcn.predictions import check_output, predictions, write_predictions
+    from lgcn.training import Run
 
-    if output.is_dir():
-        raise UsageError(f"--output must be a file, got the folder {output}")
-    model, graph, spec = _load(run, dataset, root)
-    chances = probabilities(run_prediction(model, graph), spec.multi_label)
+    check_output(output)
+    model, graph, spec = _load(run, dataset, root, edges, nodes, with_labels=unlabelled_only)
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
-    nodes = range(graph.num_nodes) if graph.node_ids is None else graph.node_ids.tolist()
-    _write_predictions(output, nodes, names, chances.tolist(), spec.multi_label)
-    record = {"output": str(output), "nodes": graph.num_nodes, "classes": list(names)}
+    table = predictions(
+        run_prediction(model, graph),
+        names,
+        multi_label=spec.multi_label,
+        temperature=Run(run).temperature(),
+        node_ids=graph.node_ids,
+        abstain_below=abstain_below,
+    )
+    if unlabelled_only:
+        table = table.filter(graph.unlabelled().numpy())
+    write_predictions(table, output)
+    abstained = table["predicted"].null_count
+    record = {"output": str(output), "nodes": len(table), "abstained": abstained}
     if as_json:
-        _print_json(record)
-    else:
-        out.print(escape(f"wrote {graph.num_nodes} predictions to {output}"), soft_wrap=True)
+        _print_json({**record, "classes": list(names)})
+        return
+    silent = f", {abstained} of them left open" if abstain_below is not None else ""
+    out.print(escape(f"wrote {len(table)} predictions to {output}{silent}"), soft_wrap=True)
 
 
-def _write_predictions(
-    path: Path, nodes: Any, names: tuple[str, ...], rows: list[list[float]], multi_label: bool
-) -> None:
-    from lgcn.files import atomic
-
-    with atomic(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["node", "predicted", *(f"probability_{name}" for name in names)])
-        for node, chances in zip(nodes, rows, strict=True):
-            if multi_label:  # several labels in one cell
-                predicted = ";".join(n for n, p in zip(names, chances, strict=True) if p > 0.5)
-            else:
-                predicted = names[max(range(len(chances)), key=chances.__getitem__)]
-            writer.writerow([node, predicted, *(f"{p:.6g}" for p in chances)])
-
-
-def _load(run: Path, dataset: str | None, root: Path | None) -> tuple[Any, Any, Any]:
+def _load(
+    run: Path,
+    dataset: str | None,
+    root: Path | None,
+    edges: Path | None,
+    nodes: Path | None,
+    *,
+    with_labels: bool,
+) -> tuple[Any, Any, Any]:
     """The model of a run and the graph to use it on."""
     from lgcn.data import load_dataset
     from lgcn.training import Run
 
     model, config, spec = Run(run).load_model()
-    options = config.dataset_options if dataset in (None, config.dataset) else {}
-    graph = load_dataset(dataset or config.dataset, root, **options)
+    options = dict(config.dataset_options) if dataset in (None, config.dataset) else {}
+    name = dataset or config.dataset
+    if edges is not None or nodes is not None:
+        if dataset is not None:
+            raise UsageError(f"give --dataset {dataset} or your own --edges and --nodes, not both")
+        if edges is None or nodes is None:
+            raise UsageError("new tables are two: give both --edges and --nodes")
+        name, options = "tables", _for_new_tables(options, with_labels)
+        options |= table_paths(edges, nodes)
+    if name == "tables":
+        encoder = Run(run).encoder()
+        if encoder is None:
+            raise UsageError(
+                f"{run} was not trained on tables, so it cannot read any; predict a data set by "
+                "--dataset, or a graph in Python by LGCNClassifier.load"
+            )
+        if "nodes" not in options:
+            raise UsageError(f"{run} does not name its tables; give --edges and --nodes")
+        options |= {"encoder": encoder, "label_names": spec.label_names}
+    graph = load_dataset(name, root, **options)
     spec.check(graph)
+    if edges is not None and with_labels:
+        known = ~graph.unlabelled()
+        graph = replace(graph, train_mask=None, val_mask=None, test_mask=known, _derived={})
     return model, graph, spec
+
+
+def _for_new_tables(options: dict[str, Any], with_labels: bool) -> dict[str, Any]:
+    """What a run's options say of tables that it was not trained on: not how to split them.
+
+    Labels are read where they are to be scored, and may be missing where they are not.
+    """
+    split = ("split_column", "labels_per_class", "val", "test", "split_seed")
+    dropped = split if with_labels else (*split, "label_column", "label_separator")
+    return {key: value for key, value in options.items() if key not in dropped}
 
 
 @app.command()
@@ -401,6 +446,38 @@ def data_info(
     for key, value in record.items():
         table.add_row(key.replace("_", " "), escape(str(value)))
     out.print(table)
+
+
+@data_app.command("check")
+@takes_tables
+def data_check(
+    *,
+    dataset: Annotated[
+        str | None, typer.Option(help="A data set by name or .npz path, instead of own tables.")
+    ] = None,
+    root: Root = None,
+    as_json: Json = False,
+    tables: dict[str, Any],
+) -> None:
+    """What was understood of your tables, or of a data set, and what looks wrong."""
+    from lgcn.data import load_dataset
+    from lgcn.data.check import check_graph
+    from lgcn.data.check_view import render
+
+    if bool(tables) == (dataset is not None):
+        raise UsageError("say what to check: --edges and --nodes, or --dataset")
+    if tables:
+        from lgcn.data.tables import import_tables
+
+        imported = import_tables(**tables)
+        report = check_graph(imported.graph, imported)
+    else:
+        assert dataset is not None
+        report = check_graph(load_dataset(dataset, root))
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        out.print(render(report))
 
 
 @data_app.command("path")

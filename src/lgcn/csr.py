@@ -33,6 +33,12 @@ class CSR(NamedTuple):
             return torch.ones(self.col.numel(), dtype=dtype, device=self.col.device)
         return self.weight.to(dtype)
 
+    def rows(self, start: int, end: int) -> CSR:
+        """The rows from ``start`` up to ``end``; the entries are views."""
+        first, last = int(self.rowptr[start]), int(self.rowptr[end])
+        weight = None if self.weight is None else self.weight[first:last]
+        return CSR(self.rowptr[start : end + 1] - first, self.col[first:last], weight)
+
     def drop_weights(self, p: float) -> CSR:
         """Sets every weight to zero with probability p and scales up the rest, as dropout does.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from lgcn.csr import CSR, add_self_loops, row_sums, stack_rows, take_rows, to_cs
 from lgcn.ops.csr import check_layout, check_range
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
+
+if TYPE_CHECKING:
+    from lgcn.data.encoder import FeatureEncoder
 
 SPLITS = ("train", "val", "test")
 
@@ -41,6 +44,8 @@ class Graph:
         n_id: For a sub-graph, its nodes' numbers in the graph it was cut from. (default: none)
         node_ids: The user's names for the nodes. (default: their numbers)
         label_names: The user's names for classes or labels. (default: their numbers)
+        encoder: How ``x`` was made of the user's columns; a model keeps it for new tables.
+            (default: ``x`` was given as it is)
         name: Shown in messages and results.
     """
 
@@ -57,6 +62,7 @@ class Graph:
     n_id: Tensor | None = None
     node_ids: np.ndarray[Any, Any] | None = None
     label_names: tuple[str, ...] | None = None
+    encoder: FeatureEncoder | None = None
     name: str = "graph"
     _derived: dict[tuple[bool, bool], CSR] = field(default_factory=dict, repr=False)
 
@@ -211,6 +217,16 @@ class Graph:
         mask: Tensor | None = getattr(self, f"{split}_mask")
         return mask
 
+    def unlabelled(self) -> Tensor:
+        """A mask of the nodes whose label is not known."""
+        if self.y is None:
+            return torch.ones(self.num_nodes, dtype=torch.bool)
+        if not self.multi_label:
+            return self.y < 0
+        # Zeros in y do not tell whether a node has no labels or none that is known.
+        masks = [mask for split in SPLITS if (mask := self.mask(split)) is not None]
+        return ~torch.stack(masks).any(0) if masks else torch.ones_like(self.y[:, 0] > 0)
+
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
         r"""The adjacency in CSR form, computed once per graph.
 
@@ -265,6 +281,7 @@ class Graph:
             n_id=ids,
             node_ids=None if self.node_ids is None else self.node_ids[nodes.cpu().numpy()],
             label_names=self.label_names,
+            encoder=self.encoder,
             name=self.name,
         )
 
@@ -305,6 +322,7 @@ class Graph:
             ptr=offsets,
             n_id=torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
             label_names=graphs[0].label_names,
+            encoder=graphs[0].encoder,
             name=graphs[0].name,
             **parts,
         )

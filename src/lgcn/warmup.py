@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from numba.core.dispatcher import Dispatcher
 
@@ -81,6 +82,7 @@ def _steps(
     float_dtypes: Sequence[torch.dtype], index_dtypes: Sequence[torch.dtype]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     """Calls of public functions, which reach the kernels with the types that they have in use."""
+    yield "tables", _tables
     for index_dtype in index_dtypes:
         yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, index_dtype)
     for dtype in float_dtypes:
@@ -102,6 +104,19 @@ def _name(dtype: torch.dtype) -> str:
 def _rows(degree: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """rowptr and col of two nodes, the first with so many entries, the other with none."""
     return torch.tensor([0, degree, degree], dtype=dtype), torch.ones(degree, dtype=dtype)
+
+
+def _tables() -> None:
+    import pyarrow as pa  # only here: it takes a while
+
+    from lgcn.data.edges import to_adjacency
+    from lgcn.data.ids import NodeIndex
+
+    for ids in (pa.array([0, 1]), pa.array([0, 1 << 40]), pa.array(["a", "b"])):
+        NodeIndex(ids).find(ids)
+    start, end = np.zeros(2, np.int32), np.ones(2, np.int32)  # twice, so that one is left out
+    for weights in (None, [np.ones(2, np.float32)]):
+        to_adjacency([start], [end], weights, 2, directed=False)
 
 
 def _subgraph(index_dtype: torch.dtype) -> None:

@@ -6,7 +6,7 @@ from lgcn.data import dataset_files, dataset_names, describe, load_dataset
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
-NAMES = ["digits", "synthetic", "cora", "citeseer", "pubmed", "ppi", "ppi-rederived"]
+NAMES = ["digits", "synthetic", "cora", "citeseer", "pubmed", "ppi", "ppi-rederived", "tables"]
 
 
 def test_names_and_descriptions() -> None:
@@ -60,3 +60,16 @@ def test_missing_npz_path(tmp_path: Path, cache: Path) -> None:
 def test_unknown_option(name: str, option: str, valid: str) -> None:
     with pytest.raises(UsageError, match=rf"{name} has no option '{option}'.*{valid}"):
         load_dataset(name, **{option: 1})
+
+
+def test_tables_are_a_data_set() -> None:
+    tables = {
+        "edges": {"source": [1, 2, 3], "target": [2, 3, 4]},
+        "nodes": {"id": [1, 2, 3, 4], "size": [0.5, 1.5, 2.5, 3.5], "kind": ["a", "b", "a", "b"]},
+    }
+    graph = load_dataset("tables", **tables, label_column="kind", val=0, test=0)
+    assert (graph.num_nodes, graph.num_edges, graph.label_names) == (4, 6, ("a", "b"))
+    with pytest.raises(UsageError, match=r"no option 'label_colum'.*did you mean 'label_column'"):
+        load_dataset("tables", **tables, label_colum="kind")
+    with pytest.raises(UsageError, match="needs the options edges and nodes, got no nodes"):
+        load_dataset("tables", edges=tables["edges"])

@@ -34,6 +34,17 @@ def test_forward_layer_by_layer(random_graph: RandomGraph) -> None:
     torch.testing.assert_close(model(graph.x, graph), model.classifier(h, graph))
 
 
+def test_embeddings_are_what_the_classifier_sees(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, hidden_channels=6, lgcl_channels=4, num_layers=2).eval()
+    embedded = model.embed(graph.x, graph)
+    assert embedded.shape == (12, 6 + 4 + 4)
+    assert torch.equal(model.classifier(embedded, graph), model(graph.x, graph))
+    torch.testing.assert_close(model.embed(graph.x, graph.edge_index), embedded)
+    with pytest.raises(ValueError, match="edge_weight must be None with a Graph"):
+        model.embed(graph.x, graph, torch.ones(graph.num_edges))
+
+
 def test_without_lgcls_it_is_two_gcn_layers(random_graph: RandomGraph) -> None:
     graph = random_graph()
     model = LGCN(5, 3, num_layers=0).eval()

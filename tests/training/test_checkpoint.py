@@ -7,14 +7,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from lgcn.data.encoder import FeatureEncoder
 from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.graph import Graph
 from lgcn.training import Config, Result, Run, State, loop, train
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
@@ -398,6 +403,103 @@ def test_a_run_file_of_other_content_is_named(finished: Path, change: dict[str, 
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(CheckpointError, match=str(path)):
         Run(finished).read()
+
+
+def change(path: Path, table: str, **values: Any) -> None:
+    record = json.loads(path.read_text())
+    (record[table] if table else record).update(values)
+    path.write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"num_features": "8"},
+        {"num_features": True},
+        {"num_classes": 0},
+        {"multi_label": 1},
+        {"label_names": "abc"},
+        {"label_names": [1, 2, 3]},
+        {"label_names": ["a"]},
+        {"more": 1},
+    ],
+)
+def test_a_wrong_description_of_the_model_is_named(finished: Path, values: dict[str, Any]):
+    change(finished / "run.json", "model", **values)
+    with pytest.raises(CheckpointError, match=str(finished / "run.json")):
+        Run(finished).load_model()
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        ("model", {"num_features": 10**15}),
+        ("config", {"hidden_channels": 10**12}),
+        ("config", {"num_layers": 10**12}),
+    ],
+)
+def test_sizes_that_the_weights_do_not_have_ask_for_no_memory(
+    finished: Path, table: str, values: dict[str, Any]
+):
+    change(finished / "run.json", table, **values)
+    with pytest.raises(CheckpointError, match="do not fit the run's settings"):
+        Run(finished).load_model()
+
+
+def test_a_run_without_k_is_damaged(finished: Path):
+    change(finished / "run.json", "config", k=None)
+    with pytest.raises(CheckpointError, match="k must be a whole number"):
+        Run(finished).load_model()
+
+
+def test_loaded_weights_are_the_saved_ones(finished_run: tuple[Path, Result]):
+    folder, result = finished_run
+    model, _, _ = Run(folder).load_model()
+    assert digest(model) == digest(result.model)
+    assert all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
+
+
+def test_weights_of_another_type_are_converted(finished: Path):
+    path = finished / "model.safetensors"
+    save_file({key: value.double() for key, value in load_file(path).items()}, path)
+    model, _, _ = Run(finished).load_model()
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+
+
+def test_the_temperature_of_a_run(finished: Path, finished_run: tuple[Path, Result]):
+    assert Run(finished).temperature() == finished_run[1].record["temperature"]
+    for value in ("1", None, True, 0, 1e9, float("nan")):
+        change(finished / "result.json", "", temperature=value)
+        with pytest.raises(CheckpointError, match=r"temperature must be a number from 0\.05"):
+            Run(finished).temperature()
+    record = json.loads((finished / "result.json").read_text())
+    del record["temperature"]  # as in runs of version 0.1
+    (finished / "result.json").write_text(json.dumps(record))
+    assert Run(finished).temperature() == 1.0
+
+
+def encoded_graph() -> Graph:
+    table = pa.table({"size": [float(i) for i in range(200)], "kind": ["a", "b"] * 100})
+    encoder = FeatureEncoder.fit(table, np.ones(200, dtype=bool))
+    return replace(small_graph(), x=encoder.transform(table).float(), encoder=encoder)
+
+
+def test_a_run_keeps_how_features_are_made(tmp_path: Path):
+    graph = encoded_graph()
+    train(graph, settings(max_epochs=1), out=tmp_path)
+    assert "features.json" in names(tmp_path)
+    kept = Run(tmp_path).encoder()
+    assert kept.to_dict() == graph.encoder.to_dict()
+    train(small_graph(), settings(max_epochs=1), out=tmp_path)  # in the same folder
+    assert Run(tmp_path).encoder() is None
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, a_list, a_table, no_text])
+def test_damage_to_the_features_is_named(tmp_path: Path, damage: Callable[[Path], None]):
+    train(encoded_graph(), settings(max_epochs=1), out=tmp_path)
+    damage(tmp_path / "features.json")
+    with pytest.raises(CheckpointError, match=str(tmp_path / "features.json")):
+        Run(tmp_path).encoder()
 
 
 def break_loss(monkeypatch: pytest.MonkeyPatch, step: int, *, gradient_only: bool) -> None:

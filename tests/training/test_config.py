@@ -1,15 +1,17 @@
 """Settings: one way in for files, flags and keyword arguments, and every mistake named."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from lgcn import LGCN
+from lgcn import LGCN, Graph
+from lgcn.data.check import suggest_k
 from lgcn.errors import UsageError
 from lgcn.training import Config
-from lgcn.training.config import merge_settings, parse_setting
+from lgcn.training.config import WHOLE_GRAPH_VALUES, merge_settings, parse_setting
 
 
 def test_defaults_are_the_papers_numbers():
@@ -44,11 +46,11 @@ def test_unknown_key_lists_all_where_none_is_close():
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("k", "eight", "k must be a whole number, got 'eight'"),
-        ("k", 8.0, "k must be a whole number, got 8.0"),
-        ("k", True, "k must be a whole number, got True"),
+        ("k", "eight", "k must be a whole number or none, got 'eight'"),
+        ("k", 8.0, "k must be a whole number or none, got 8.0"),
+        ("k", True, "k must be a whole number or none, got True"),
         ("k", 0, "k must be at least 1, got 0"),
-        ("k", None, "k must be a whole number, got None"),
+        ("num_layers", None, "num_layers must be a whole number, got None"),
         ("max_nodes", "many", "max_nodes must be a whole number or none, got 'many'"),
         ("lr", "fast", "lr must be a number, got 'fast'"),
         ("lr", float("nan"), "lr must be at least 0, got nan"),
@@ -74,7 +76,7 @@ def test_more_start_nodes_than_nodes_are_refused():
     assert Config.create(n_init=20, max_nodes=None).n_init == 20
 
 
-@pytest.mark.parametrize("key", ["max_nodes", "n_init", "max_expand", "max_hops"])
+@pytest.mark.parametrize("key", ["k", "max_nodes", "n_init", "max_expand", "max_hops"])
 @pytest.mark.parametrize("value", [None, "none", "None"])
 def test_optional_keys_take_none(key: str, value: str | None):
     assert getattr(Config.create(**{key: value}), key) is None
@@ -144,6 +146,40 @@ def test_the_papers_settings_for_a_data_set(dataset: str, expected: dict[str, An
 def test_given_values_win_over_those_of_the_data_set():
     config = Config.create(dataset="ppi", k=7)
     assert (config.k, config.hidden_channels) == (7, 128)
+
+
+def ring(num_nodes: int) -> Graph:
+    nodes = torch.arange(num_nodes)
+    return Graph.from_edge_index(torch.stack([nodes, nodes.roll(1)]), undirected=True)
+
+
+def test_own_data_leave_k_and_training_to_the_graph():
+    config = Config.create(dataset="tables")
+    assert (config.k, config.training) == (None, "auto")
+    resolved = config.resolve(ring(100))
+    assert (resolved.k, resolved.training) == (suggest_k(ring(100)), "whole")
+    assert resolved == replace(config, k=resolved.k, training="whole")
+    assert resolved.resolve(ring(100)) is resolved
+
+
+def test_what_is_given_stays():
+    config = Config.create(dataset="tables", k=3, training="subgraph")
+    assert config.resolve(ring(100)) is config
+    assert Config.create(dataset="cora").resolve(ring(100)) == Config.create(dataset="cora")
+
+
+def test_the_whole_graph_is_taken_up_to_a_size():
+    config = Config.create(training="auto", k=9)
+    assert config.resolve(ring(WHOLE_GRAPH_VALUES // 10)).training == "whole"
+    assert config.resolve(ring(WHOLE_GRAPH_VALUES // 10 + 1)).training == "subgraph"
+    # Of separate graphs, which come one after the other, the largest counts.
+    many = Graph.concat([ring(WHOLE_GRAPH_VALUES // 10) for _ in range(3)])
+    assert config.resolve(many).training == "whole"
+
+
+def test_a_model_needs_k():
+    with pytest.raises(UsageError, match="k must be a whole number to build a model, got none"):
+        Config.create(k=None).model_options()
 
 
 @pytest.mark.parametrize(

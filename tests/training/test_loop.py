@@ -1,16 +1,20 @@
 """The training loop: what it learns, what it reports, when it stops, what it refuses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.training import State, evaluate, loop, train
+from lgcn.inference import predict
+from lgcn.training import Run, State, evaluate, loop, train
+from lgcn.training.loop import train_epochs
 from lgcn.training.nadam import Nadam
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
@@ -298,3 +302,63 @@ def test_nodes_without_a_label_may_be_around():
     y[graph.test_mask] = -1
     unlabelled = replace(graph, y=y, test_mask=None)
     assert train(unlabelled, settings(max_epochs=1)).record["val_score"] > 0
+
+
+def test_settings_that_depend_on_the_graph_are_filled_in(tmp_path: Path):
+    graph, config = small_graph(), settings(k=None, training="auto")
+    result = train(graph, config, out=tmp_path)
+    stored, _ = Run(tmp_path).read()
+    assert stored == config.resolve(graph)
+    assert all(layer.k == stored.k for layer in result.model.layers)
+    again = train(graph, stored)
+    assert digest(again.model) == digest(result.model)
+    epochs = config.max_epochs
+    last = train_epochs(graph, config, epochs)
+    assert digest(last) == digest(train_epochs(graph, stored, epochs))
+
+
+def test_it_starts_from_given_weights():
+    graph = small_graph()
+    first = train(graph, settings()).model
+    still = train(graph, settings(lr=0.0, seed=3), weights=first.state_dict()).model
+    assert digest(still) == digest(first)
+    moved = train(graph, settings(seed=3), weights=first.state_dict()).model
+    assert digest(moved) not in (digest(first), digest(train(graph, settings(seed=3)).model))
+
+
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path):
+    weights = train(small_graph(), settings(max_epochs=1)).model.state_dict()
+    with pytest.raises(UsageError, match="weights must be those of a model of the same settings"):
+        train(small_graph(), settings(hidden_channels=9), weights=weights)
+    with pytest.raises(UsageError, match="weights must be None with resume"):
+        train(small_graph(), settings(), out=tmp_path, resume=True, weights=weights)
+
+
+@pytest.mark.parametrize("make", [small_graph, several_graphs])
+def test_the_temperature_is_that_of_the_validation_nodes(make: Callable[[], Graph]):
+    graph = make()
+    result = train(graph, settings(max_epochs=10))
+    logits = predict(result.model, graph)
+    val, test = graph.val_mask, graph.test_mask
+    temperature = result.record["temperature"]
+    assert temperature == pytest.approx(find_temperature(logits[val], graph.y[val]), rel=1e-4)
+
+    def error(mask: Tensor, at: float) -> float:
+        chances = calibrated(logits[mask], graph.multi_label, at)
+        return expected_calibration_error(chances, graph.y[mask])
+
+    expected = {
+        "val_before": error(val, 1.0),
+        "val_after": error(val, temperature),
+        "test_after": error(test, temperature),
+    }
+    assert result.record["calibration"] == pytest.approx(expected, abs=1e-5)
+    # The labels of the test nodes have no part in it.
+    other = replace(graph, y=torch.where(mask_like(test, graph.y), 0, graph.y))
+    assert train(other, settings(max_epochs=10)).record["temperature"] == temperature
+    without = train(replace(graph, test_mask=None), settings(max_epochs=10)).record
+    assert without["calibration"]["test_after"] is None
+
+
+def mask_like(mask: Tensor, y: Tensor) -> Tensor:
+    return mask if y.dim() == 1 else mask[:, None].expand_as(y)

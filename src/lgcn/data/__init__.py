@@ -40,6 +40,12 @@ def _no_files(root: str | Path | None) -> list[Path]:
     return []
 
 
+def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
+    from lgcn.data.tables import from_tables  # imports pyarrow
+
+    return from_tables(edges, nodes, **options)
+
+
 DATASETS = {
     "digits": _Dataset(
         "handwritten digits joined with their nearest neighbours; needs no file",
@@ -69,6 +75,11 @@ DATASETS = {
         "the graphs of ppi with labels re-derived from annotations: scores are not PPI scores",
         load_ppi_rederived,
         ppi_rederived_files,
+    ),
+    "tables": _Dataset(
+        "your own edge and node tables: lgcn train --edges FILE --nodes FILE --label-column NAME",
+        _from_tables,
+        _no_files,
     ),
 }
 
@@ -102,7 +113,7 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
         **options: Those of the data set's own function, for example ``normalize_features``.
     """
     dataset = _dataset(name, root)
-    valid = list(inspect.signature(dataset.load).parameters)
+    valid = list(inspect.signature(_signature_of(dataset.load)).parameters)
     if "root" in valid:
         valid.remove("root")
         dataset = dataset._replace(load=partial(dataset.load, root=root))
@@ -112,7 +123,23 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
                 f"{name} has no option {option!r}{_suggest(option, valid)}. "
                 f"It has: {', '.join(valid)}"
             )
+    missing = [
+        option for option in ("edges", "nodes") if name == "tables" and option not in options
+    ]
+    if missing:
+        raise UsageError(
+            f"the data set 'tables' needs the options edges and nodes, got no {missing[0]}"
+        )
     return dataset.load(**options)
+
+
+def _signature_of(load: Callable[..., Graph]) -> Callable[..., Any]:
+    """The function that has the options of a data set."""
+    if load is not _from_tables:
+        return load
+    from lgcn.data.tables import import_tables
+
+    return import_tables
 
 
 def _dataset(name: str, root: str | Path | None) -> _Dataset:

@@ -16,6 +16,9 @@ from lgcn.ops.k_largest import Zeros, k_largest_grid
 
 Rank = Literal["raw", "normalized"]
 
+# Values of the grid that are held at a time where no gradient needs it: 128 MB in float32.
+MAX_GRID = 2**25
+
 
 class LGConv(Module):
     r"""The learnable graph convolutional layer from the `"Large-Scale Learnable Graph Convolutional
@@ -121,6 +124,8 @@ class LGConv(Module):
         """
         source, own = x if isinstance(x, tuple) else (x, x)
         adjacency = self._adjacency(edge_index, edge_weight, source, own)
+        if not torch.is_grad_enabled() and not self.training:
+            return self._by_blocks(source, own, adjacency)
         grid = self.select(source, own, adjacency)
         return self.convolve(grid)
 
@@ -153,6 +158,20 @@ class LGConv(Module):
                 f"got {list(out.shape)}"
             )
         return out
+
+    def _by_blocks(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
+        """The same for some rows after the others, so that a large graph's grid need not fit."""
+        num_nodes = adjacency.rowptr.numel() - 1
+        rows = max(1, MAX_GRID // ((self.k + 1) * self.in_channels))
+        if rows >= num_nodes:
+            return self.convolve(self.select(source, own, adjacency))
+        parts = []
+        for start in range(0, num_nodes, rows):
+            end = min(start + rows, num_nodes)
+            block = adjacency.rows(start, end)
+            own_block = None if own is None else own[start:end]
+            parts.append(self.convolve(self.select(source, own_block, block)))
+        return torch.cat(parts)
 
     def _adjacency(
         self,

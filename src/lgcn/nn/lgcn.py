@@ -167,17 +167,31 @@ class LGCN(Module):
                 [2, E] tensor or a sparse adjacency, which are converted on every call.
             edge_weight: Edge weights, where ``edge_index`` is a tensor. (default: all one)
         """
-        if isinstance(edge_index, Graph):
-            if edge_weight is not None:
-                raise ValueError("edge_weight must be None with a Graph, which holds its weights")
-            graph = edge_index
-        else:
-            graph = Graph.from_edge_index(edge_index, x.size(0), edge_weight=edge_weight)
-        h = self._activate(self.embedding(x, graph))
+        graph = _as_graph(x, edge_index, edge_weight)
+        scores: Tensor = self.classifier(self.embed(x, graph), graph)
+        return scores
+
+    def embed(
+        self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """What the classifier sees of every node: the embedding and what each LGCL appended.
+
+        Args:
+            x, edge_index, edge_weight: See :meth:`forward`.
+        """
+        graph = _as_graph(x, edge_index, edge_weight)
+        h: Tensor = self._activate(self.embedding(x, graph))
         for layer, norm in zip(self.layers, self.norms, strict=True):
             h = torch.cat([h, self._activate(norm(layer(h, graph)))], dim=1)
-        scores: Tensor = self.classifier(h, graph)
-        return scores
+        return h
 
     def _activate(self, x: Tensor) -> Tensor:
         return x if self.activation is None else self.activation(x)
+
+
+def _as_graph(x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None) -> Graph:
+    if not isinstance(edge_index, Graph):
+        return Graph.from_edge_index(edge_index, x.size(0), edge_weight=edge_weight)
+    if edge_weight is not None:
+        raise ValueError("edge_weight must be None with a Graph, which holds its weights")
+    return edge_index

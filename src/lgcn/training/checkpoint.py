@@ -2,10 +2,12 @@
 
 ======================  ============================================================
 ``run.json``            settings, and what the model was built for
+``features.json``       how features are made of the user's columns, where they are
 ``checkpoint.json``     where training stands; names the file of tensors below
 ``checkpoint-N.safetensors``  weights, best weights and optimiser state after epoch N
 ``model.safetensors``   the best weights, once training has ended
 ``result.json``         the scores, and every epoch's history
+``estimator.json``      what :class:`lgcn.LGCNClassifier` adds when it is saved
 ======================  ============================================================
 
 ``checkpoint.json`` is written last and names its tensors with their checksum, so that a run killed
@@ -15,22 +17,37 @@ at any moment has one consistent checkpoint: the new one or the one before.
 import hashlib
 import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Module
 
-from lgcn.errors import CheckpointError, UsageError
+from lgcn.calibration import HIGHEST, LOWEST
+from lgcn.errors import CheckpointError, DataError, UsageError
 from lgcn.files import atomic, write_json
 from lgcn.graph import Graph
 from lgcn.nn.lgcn import LGCN
 from lgcn.training.config import Config
 
+if TYPE_CHECKING:
+    from lgcn.data.encoder import FeatureEncoder
+
 FORMAT = 1
+# What a run may leave besides checkpoints; estimator.json is LGCNClassifier's.
+FILES = (
+    "result.json",
+    "checkpoint.json",
+    "model.safetensors",
+    "run.json",
+    "features.json",
+    "estimator.json",
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,24 @@ class ModelSpec:
     @classmethod
     def of(cls, graph: Graph) -> "ModelSpec":
         return cls(graph.num_features, graph.num_classes, graph.multi_label, graph.label_names)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> "ModelSpec":
+        """The specification in a file, checked; raises ValueError or TypeError."""
+        spec = cls(**stored)
+        for key in ("num_features", "num_classes"):
+            if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
+                raise ValueError(f"{key} must be a positive whole number")
+        if not isinstance(spec.multi_label, bool):
+            raise ValueError("multi_label must be true or false")
+        names: Any = spec.label_names
+        if names is None:
+            return spec
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("label_names must be a list of texts")
+        if len(names) != spec.num_classes:
+            raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
+        return replace(spec, label_names=tuple(names))
 
     def build(self, config: Config) -> LGCN:
         return LGCN(self.num_features, self.num_classes, **config.model_options())
@@ -86,16 +121,19 @@ class Run:
     def resume_command(self) -> str:
         return f"lgcn train --resume --out {shlex.quote(str(self.folder))}"
 
-    def start(self, config: Config, spec: ModelSpec) -> None:
+    def start(
+        self, config: Config, spec: ModelSpec, encoder: "FeatureEncoder | None" = None
+    ) -> None:
         """Makes the folder that of a new run; nothing of an earlier one stays."""
         self.clear()
+        if encoder is not None:
+            write_json(self.folder / "features.json", encoder.to_dict())
         record = {"format": FORMAT, "config": config.to_dict(), "model": vars(spec)}
         write_json(self.folder / "run.json", record)
 
     def clear(self) -> None:
         """Removes the run's files, and no others."""
-        names = ("result.json", "checkpoint.json", "model.safetensors", "run.json")
-        for name in names:
+        for name in FILES:
             (self.folder / name).unlink(missing_ok=True)
         self._remove_checkpoints(keep=None)
 
@@ -103,17 +141,17 @@ class Run:
         """Settings and model of the run."""
         if not self.folder.is_dir():
             raise UsageError(f"no such run folder: {self.folder}")
-        record = self._json("run.json")
+        record = self.read_json("run.json")
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise CheckpointError(
                 f"{self.folder / 'run.json'} is not of format {FORMAT}; "
                 "it was written by another version of lgcn"
             )
         try:
-            model = dict(record["model"])
-            if model.get("label_names") is not None:
-                model["label_names"] = tuple(model["label_names"])
-            return Config.create(**record["config"]), ModelSpec(**model)
+            config, spec = Config.create(**record["config"]), ModelSpec.from_dict(record["model"])
+            if config.k is None:
+                raise ValueError("k must be a whole number")
+            return config, spec
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{self.folder / 'run.json'} is damaged: {error}") from error
 
@@ -129,7 +167,7 @@ class Run:
         """(epoch, tensors, state) of the last checkpoint, or None where there is none yet."""
         if not (self.folder / "checkpoint.json").exists():
             return None
-        record = self._json("checkpoint.json")
+        record = self.read_json("checkpoint.json")
         try:
             epoch, name, digest, state = (
                 record[key] for key in ("epoch", "tensors", "sha256", "state")
@@ -151,10 +189,33 @@ class Run:
         self._remove_checkpoints(keep=None)
 
     def result(self) -> dict[str, Any]:
-        result = self._json("result.json")
+        result = self.read_json("result.json")
         if not isinstance(result, dict) or "test_score" not in result:
             raise CheckpointError(f"{self.folder / 'result.json'} is damaged")
         return result
+
+    def temperature(self) -> float:
+        """By what scores are divided to make probabilities; 1 for runs that recorded none."""
+        value = self.result().get("temperature", 1.0)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            value = float("nan")
+        if not LOWEST <= value <= HIGHEST:
+            raise CheckpointError(
+                f"{self.folder / 'result.json'} is damaged: temperature must be a number from "
+                f"{LOWEST} to {HIGHEST}"
+            )
+        return float(value)
+
+    def encoder(self) -> "FeatureEncoder | None":
+        """How features are made of the user's columns; None where the features came as numbers."""
+        if not (self.folder / "features.json").exists():
+            return None
+        from lgcn.data.encoder import FeatureEncoder  # imports pyarrow
+
+        try:
+            return FeatureEncoder.from_dict(self.read_json("features.json"))
+        except DataError as error:
+            raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
     def load_model(self) -> tuple[LGCN, Config, ModelSpec]:
         """The trained model, in evaluation mode."""
@@ -163,12 +224,23 @@ class Run:
             raise CheckpointError(
                 f"training in {self.folder} has not finished; go on with: {self.resume_command}"
             )
-        model = spec.build(config)
         path = self.folder / "model.safetensors"
-        load_weights(model, _load(path), path)
-        return model.eval(), config, spec
+        weights = _load(path)
+        # The sizes in run.json are believed, and memory asked for, only once the weights have them.
+        try:
+            if config.num_layers > len(weights):
+                raise ValueError(f"they have less than {config.num_layers} layers")
+            with torch.device("meta"):
+                model = spec.build(config)
+        except (RuntimeError, ValueError, OverflowError) as error:
+            raise CheckpointError(
+                f"the weights in {path} do not fit the run's settings: {error}"
+            ) from error
+        load_weights(model, weights, path, assign=True)
+        return model.float().eval(), config, spec
 
-    def _json(self, name: str) -> Any:
+    def read_json(self, name: str) -> Any:
+        """The content of a JSON file of the run, not yet checked."""
         path = self.folder / name
         try:
             return json.loads(path.read_text(encoding="utf-8"))
@@ -197,9 +269,11 @@ def _load(path: Path) -> dict[str, Tensor]:
         raise CheckpointError(f"{path} is damaged: {error}") from error
 
 
-def load_weights(model: Module, weights: dict[str, Tensor], path: Path) -> None:
+def load_weights(
+    model: Module, weights: dict[str, Tensor], path: Path, *, assign: bool = False
+) -> None:
     try:
-        model.load_state_dict(weights)
+        model.load_state_dict(weights, assign=assign)
     except RuntimeError as error:
         raise CheckpointError(
             f"the weights in {path} do not fit the run's settings: {error}"

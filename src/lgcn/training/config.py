@@ -7,12 +7,18 @@ import difflib
 import inspect
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from lgcn.errors import UsageError
+from lgcn.graph import Graph
 from lgcn.nn.lgcn import ACTIVATIONS, LGCN
+
+# training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
+# LGCL keeps that many numbers for every feature until the backward pass: 256 MB where 64 features
+# go in.
+WHOLE_GRAPH_VALUES = 1_000_000
 
 
 def _choice(default: str, *choices: str, doc: str) -> Any:
@@ -42,7 +48,9 @@ class Config:
     hidden_channels: int = _number(32, 1, doc="width of the embedding")
     lgcl_channels: int = _number(8, 1, doc="features that each LGCL adds")
     num_layers: int = _number(2, 0, doc="number of LGCLs")
-    k: int = _number(8, 1, doc="values that an LGCL selects for each feature")
+    k: int | None = _number(
+        8, 1, doc="values that an LGCL selects for each feature (none: chosen by the degrees)"
+    )
     embedding: str = _choice("gcn", "gcn", "linear", doc="kind of the embedding layer")
     layer: str = _choice("lgcl", "lgcl", "gcn", doc="gcn is the paper's ablation")
     cnn: str = _choice("double", "double", "single", doc="convolutions of an LGCL")
@@ -58,7 +66,13 @@ class Config:
     batch_norm: str = _choice("none", "none", "running", "batch", doc="after each LGCL")
 
     # Sub-graph training: section 3.4.
-    training: str = _choice("subgraph", "subgraph", "whole", doc="sub-graphs or whole graphs")
+    training: str = _choice(
+        "subgraph",
+        "subgraph",
+        "whole",
+        "auto",
+        doc="sub-graphs or whole graphs (auto: whole while nodes x (k + 1) is at most a million)",
+    )
     max_nodes: int | None = _number(2000, 1, doc="N_s, nodes of a sub-graph")
     n_init: int | None = _number(None, 1, doc="N_init, start nodes (none: all labelled, as fits)")
     max_expand: int | None = _number(None, 1, doc="N_m, new nodes an iteration")
@@ -131,8 +145,29 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def resolve(self, graph: Graph) -> "Config":
+        """These settings with what depends on the graph put in: ``k`` and ``training``.
+
+        Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it. Where ``training`` is
+        ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1, are at
+        most a million, and ``"subgraph"`` above.
+        """
+        config = self
+        if config.k is None:
+            from lgcn.data.check import suggest_k
+
+            config = replace(config, k=suggest_k(graph))
+        if config.training == "auto":
+            assert config.k is not None
+            largest = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
+            whole = largest * (config.k + 1) <= WHOLE_GRAPH_VALUES
+            config = replace(config, training="whole" if whole else "subgraph")
+        return config
+
     def model_options(self) -> dict[str, Any]:
         """The settings that :class:`lgcn.LGCN` takes."""
+        if self.k is None:
+            raise UsageError("k must be a whole number to build a model, got none: resolve(graph)")
         names = inspect.signature(LGCN).parameters
         return {key: value for key, value in asdict(self).items() if key in names}
 
@@ -148,7 +183,23 @@ _PPI = {
     "training": "whole",
     "lr": 0.005,
 }
+# The graphs that users bring, of which nothing is known beforehand; LGCNClassifier has these too.
+# Chosen on validation nodes alone: benchmarks/own_defaults.py.
+_OWN_DATA = {
+    "k": None,
+    "training": "auto",
+    "hidden_channels": 64,
+    "lgcl_channels": 32,
+    "num_layers": 1,
+    "dropout": 0.5,
+    "lr": 0.01,
+    "patience": 100,
+    # Sub-graphs of dense graphs lose most of their edges: with the degrees of the whole graph the
+    # sums in training are far smaller than those in prediction.
+    "keep_degree": False,
+}
 DATASET_SETTINGS: dict[str, dict[str, Any]] = {
+    "tables": _OWN_DATA,
     "citeseer": {"num_layers": 1},
     "pubmed": {"num_layers": 1},
     "ppi": _PPI,

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Adam, Optimizer
 
+from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import forward
@@ -83,6 +84,7 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     on_epoch: Callable[[State], None] | None = None,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> Result:
     """Trains an LGCN.
 
@@ -92,14 +94,21 @@ def train(
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Go on from the checkpoint in ``out``. (default: ``False``)
         on_epoch: Called after every epoch, for showing progress. (default: nothing)
+        weights: The model's ``state_dict`` to start from, of another training with the same
+            widths. (default: drawn by the seed)
     """
+    if resume and weights is not None:
+        raise UsageError("weights must be None with resume, which goes on from a checkpoint")
     check_trainable(graph)
+    config = config.resolve(graph)
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
     device = pick_device(config.device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
+        if weights is not None:
+            _start_from(model, weights)
         best = _copy(model)
         state = State()
         if run is not None and resume:
@@ -107,7 +116,7 @@ def train(
                 raise UsageError(f"{run.folder} holds a run with other settings or another graph")
             state, best = _restore(run, model, optimizer, best)
         elif run is not None:
-            run.start(config, spec)
+            run.start(config, spec, graph.encoder)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
@@ -148,6 +157,7 @@ def train(
 
         model.load_state_dict(best)
         record = _summary(model, graph, evaluated, loader, config, state)
+        record |= _calibration(model, evaluated)
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
             run.finish(best, {**record, "history": state.history})
@@ -160,6 +170,7 @@ def train_epochs(graph: Graph, config: Config, epochs: int) -> LGCN:
     Nothing waits for the device before the end.
     """
     check_trainable(graph)
+    config = config.resolve(graph)
     device = pick_device(config.device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with torch.random.fork_rng(devices):
@@ -214,18 +225,8 @@ def evaluate(
     model: Module, graphs: list[Graph], splits: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
     """Loss and scores of each split that has nodes, over all the graphs together."""
-    found: dict[str, list[tuple[Tensor, Tensor]]] = {split: [] for split in splits}
-    for graph in graphs:
-        logits = forward(model, graph)
-        for split in splits:
-            mask = graph.mask(split)
-            if mask is not None and graph.y is not None:
-                found[split].append((logits[mask], graph.y[mask]))
     scores = {}
-    for split, parts in found.items():
-        if sum(len(y) for _, y in parts) == 0:
-            continue
-        logits, y = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+    for split, (logits, y) in _outputs(model, graphs, splits).items():
         scores[split] = {
             "nodes": len(y),
             "loss": float(metrics.loss(logits, y)),
@@ -234,6 +235,25 @@ def evaluate(
         if y.dim() == 2:
             scores[split]["label_accuracy"] = metrics.label_accuracy(logits, y)
     return scores
+
+
+@torch.no_grad()
+def _outputs(
+    model: Module, graphs: list[Graph], splits: tuple[str, ...]
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Scores and labels of the nodes of each split that has some."""
+    found: dict[str, list[tuple[Tensor, Tensor]]] = {split: [] for split in splits}
+    for graph in graphs:
+        logits = forward(model, graph)
+        for split in splits:
+            mask = graph.mask(split)
+            if mask is not None and graph.y is not None:
+                found[split].append((logits[mask], graph.y[mask]))
+    return {
+        split: (torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]))
+        for split, parts in found.items()
+        if sum(len(y) for _, y in parts)
+    }
 
 
 def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
@@ -362,6 +382,7 @@ def _summary(
     test = scores.get("test", {})
     record: dict[str, Any] = {
         "dataset": config.dataset,
+        "graph": graph.name,
         "metric": metrics.metric_name(graph.multi_label),
         "seed": config.seed,
         "val_score": scores["val"]["score"],
@@ -376,6 +397,32 @@ def _summary(
     if graph.multi_label:
         record["test_label_accuracy"] = test.get("label_accuracy")
     return record
+
+
+def _calibration(model: LGCN, evaluated: list[Graph]) -> dict[str, Any]:
+    """The temperature by the validation nodes, and how far probabilities are off without and with.
+
+    The test nodes only measure.
+    """
+    outputs = _outputs(model, evaluated, ("val", "test"))
+    temperature = find_temperature(*outputs["val"])
+
+    def error(split: str, at: float) -> float:
+        logits, y = outputs[split]
+        return expected_calibration_error(calibrated(logits, y.dim() == 2, at), y)
+
+    gaps = {"val_before": error("val", 1.0), "val_after": error("val", temperature)}
+    test = error("test", temperature) if "test" in outputs else None
+    return {"temperature": temperature, "calibration": {**gaps, "test_after": test}}
+
+
+def _start_from(model: Module, weights: Mapping[str, Tensor]) -> None:
+    try:
+        model.load_state_dict(dict(weights))
+    except RuntimeError as error:
+        raise UsageError(
+            f"weights must be those of a model of the same settings, features and classes: {error}"
+        ) from error
 
 
 def _save(run: Run, model: Module, optimizer: Optimizer, best: Any, state: State) -> None:

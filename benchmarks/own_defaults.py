@@ -1,0 +1,214 @@
+"""Defaults for graphs that users bring, chosen among candidates on validation nodes alone.
+
+python -m benchmarks.own_defaults [--device cuda] [--out FILE] [--seeds N] [--datasets NAME ...]
+    [--candidates NAME ...] [--splits NAME ...] [--max-epochs N] [--jobs N]
+
+Each candidate trains with 20 labels a class and with 60/20/20 % of the nodes. The test nodes are
+never scored. A seed changes the split and the weights. The record has every run; the last lines
+say how far each candidate stays behind the best one, on average over graphs and splits.
+"""
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DATASETS = ("digits", "cora", "amazon_computers", "coauthor_cs")
+SPLITS = ("20 a class", "60/20/20")
+
+PAPER: dict[str, Any] = {
+    "hidden_channels": 32,
+    "lgcl_channels": 8,
+    "num_layers": 2,
+    "dropout": 0.84,
+    "lr": 0.1,
+    "patience": 150,
+    "training": "whole",
+}
+WIDE: dict[str, Any] = {
+    "hidden_channels": 64,
+    "lgcl_channels": 32,
+    "num_layers": 1,
+    "dropout": 0.5,
+    "lr": 0.01,
+    "patience": 100,
+    "training": "whole",
+    "activation": "none",
+}
+SUBGRAPHS: dict[str, Any] = {**WIDE, "training": "subgraph", "keep_degree": False}
+# Where nothing else is said, k is chosen by the degrees and the whole graph is a batch.
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "paper": PAPER,
+    "wide": WIDE,
+    "wide, k 8": {**WIDE, "k": 8},
+    "wide, k 16": {**WIDE, "k": 16},
+    "wide, relu": {**WIDE, "activation": "relu"},
+    "wide, two layers": {**WIDE, "num_layers": 2},
+    "wide, no LGCL": {**WIDE, "num_layers": 0},
+    "wide, dropout 0.7": {**WIDE, "dropout": 0.7},
+    "wide, dropout 0.3": {**WIDE, "dropout": 0.3},
+    "wide, lr 0.03": {**WIDE, "lr": 0.03},
+    "wide, decay 0.005": {**WIDE, "weight_decay": 0.005},
+    "wide, zeros fill up": {**WIDE, "zeros": "pad"},
+    "wider": {**WIDE, "hidden_channels": 128, "lgcl_channels": 64},
+    "sub-graphs": SUBGRAPHS,
+    "sub-graphs of 5000": {**SUBGRAPHS, "max_nodes": 5000},
+    "sub-graphs, degrees of the graph": {**SUBGRAPHS, "keep_degree": True},
+}
+
+
+def train_once(
+    dataset: str, split: str, candidate: str, seed: int, max_epochs: int, device: str
+) -> dict[str, Any]:
+    """One run in a process of one thread."""
+    from dataclasses import replace
+
+    import torch
+
+    from lgcn import load_dataset
+    from lgcn.data import random_split
+    from lgcn.training import Config, train
+
+    torch.set_num_threads(1)
+    graph = load_dataset(dataset)
+    assert graph.y is not None
+    masks = random_split(graph.y, 20, 500, seed) if split == SPLITS[0] else thirds(graph.y, seed)
+    # No test mask: the test nodes have no part in the choice, so they are not even scored.
+    graph = replace(graph, train_mask=masks[0], val_mask=masks[1], test_mask=None)
+    config = Config.create(
+        dataset="tables",
+        seed=seed,
+        device=device,
+        num_workers=0,
+        max_epochs=max_epochs,
+        **{"k": None, **CANDIDATES[candidate]},
+    ).resolve(graph)
+    started = time.perf_counter()
+    record = train(graph, config).record
+    seconds = time.perf_counter() - started
+    run = {"dataset": dataset, "split": split, "candidate": candidate, "seed": seed, "k": config.k}
+    run |= {key: record[key] for key in ("val_score", "best_epoch", "epochs")}
+    return run | {"seconds": round(seconds, 1)}
+
+
+def thirds(y: Any, seed: int) -> tuple[Any, Any]:
+    """Masks of 60 % training and 20 % validation nodes."""
+    import torch
+
+    nodes = np.random.default_rng(seed).permutation(np.flatnonzero(np.asarray(y) >= 0))
+    masks = torch.zeros(2, len(y), dtype=torch.bool)
+    first, second = round(0.6 * len(nodes)), round(0.8 * len(nodes))
+    masks[0, nodes[:first]] = True
+    masks[1, nodes[first:second]] = True
+    return masks[0], masks[1]
+
+
+def summary(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean validation score of each candidate in each setting, in percent."""
+    keys = sorted({(r["dataset"], r["split"], r["candidate"]) for r in runs})
+    results = []
+    for key in keys:
+        own = [r for r in runs if (r["dataset"], r["split"], r["candidate"]) == key]
+        scores = [100 * r["val_score"] for r in own]
+        results.append(
+            {
+                "dataset": key[0],
+                "split": key[1],
+                "candidate": key[2],
+                "seeds": len(own),
+                "val_score": round(statistics.mean(scores), 2),
+                "spread": round(max(scores) - min(scores), 2),
+                "seconds": round(statistics.mean(r["seconds"] for r in own), 1),
+            }
+        )
+    return results
+
+
+def behind(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many points each candidate stays behind the best one, least first.
+
+    Over the settings in which all candidates were run, so that none is judged on easier ones.
+    """
+    candidates = {r["candidate"] for r in results}
+    by_setting: dict[tuple[str, str], dict[str, float]] = {}
+    for r in results:
+        by_setting.setdefault((r["dataset"], r["split"]), {})[r["candidate"]] = r["val_score"]
+    complete = [scores for scores in by_setting.values() if set(scores) == candidates]
+    rows = []
+    for name in sorted(candidates):
+        gaps = [max(scores.values()) - scores[name] for scores in complete]
+        if gaps:
+            row = {"mean": round(statistics.mean(gaps), 2), "most": round(max(gaps), 2)}
+            rows.append({"candidate": name, **row, "settings": len(gaps)})
+    return sorted(rows, key=lambda row: row["mean"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--out", type=Path, help="(default: benchmarks/results/own_defaults-DEVICE.json)"
+    )
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
+    parser.add_argument("--splits", nargs="+", default=list(SPLITS), choices=SPLITS)
+    parser.add_argument(
+        "--candidates", nargs="+", default=list(CANDIDATES), choices=list(CANDIDATES)
+    )
+    parser.add_argument("--max-epochs", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    out = arguments.out or Path(f"benchmarks/results/own_defaults-{arguments.device}.json")
+    # Read by OpenMP and Numba when the processes start.
+    os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    from benchmarks._common import machine, write
+
+    runs: list[dict[str, Any]] = []
+
+    def record() -> list[dict[str, Any]]:
+        results = summary(runs)
+        content = {"results": results, "behind_the_best": behind(results), "runs": runs}
+        write(out, {"machine": machine(arguments.device), **content})
+        return behind(results)
+
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
+        jobs = [
+            pool.submit(
+                train_once,
+                dataset,
+                split,
+                candidate,
+                seed,
+                arguments.max_epochs,
+                arguments.device,
+            )
+            for seed in range(arguments.seeds)
+            for dataset in arguments.datasets
+            for split in arguments.splits
+            for candidate in arguments.candidates
+        ]
+        for job in as_completed(jobs):
+            run = job.result()
+            runs.append(run)
+            print(
+                f"{run['dataset']:17} {run['split']:10} {run['candidate']:32} seed {run['seed']} "
+                f"k {run['k']:2}  validation {100 * run['val_score']:5.1f}  "
+                f"epoch {run['best_epoch']}/{run['epochs']}  {run['seconds']} s",
+                flush=True,
+            )
+            record()  # after each run: a machine that is taken back leaves what was done
+    for row in record():
+        print(f"{row['candidate']:32} behind the best by {row['mean']:5.2f}, at most {row['most']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The flags that name a user's own tables, shared by the commands that read them."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lgcn.errors import UsageError
+
+PANEL = "Your own tables"
+Columns = list[str] | None
+
+
+def _option(help_: str, **more: Any) -> Any:
+    return typer.Option(help=help_, rich_help_panel=PANEL, **more)
+
+
+Edges = Annotated[
+    Path | None, _option("Edge table: CSV, TSV, Parquet or NPZ; `none` for a graph without edges.")
+]
+Nodes = Annotated[Path | None, _option("Node table: a row a node, its id, label and features.")]
+
+
+def _flags(
+    *,
+    edges: Edges = None,
+    nodes: Nodes = None,
+    label_column: Annotated[
+        Columns, _option("Column of the labels; repeat it for 0/1 columns, one a label.")
+    ] = None,
+    label_separator: Annotated[
+        str | None, _option("Between labels in a cell, where a node can have several.")
+    ] = None,
+    id_column: Annotated[
+        str | None, _option("Ids of the nodes. Default: id, node, node_id, or the first.")
+    ] = None,
+    source_column: Annotated[
+        str | None, _option("Where an edge starts. Default: source, src, from, or the first.")
+    ] = None,
+    target_column: Annotated[
+        str | None, _option("Where an edge ends. Default: target, dst, to, or the second.")
+    ] = None,
+    weight_column: Annotated[str | None, _option("Weights of the edges. Default: all 1.")] = None,
+    directed: Annotated[bool, _option("Only an edge's target learns from its source.")] = False,
+    split_column: Annotated[
+        str | None, _option("Column that says train, val or test. Default: a random split.")
+    ] = None,
+    labels_per_class: Annotated[
+        int | None, _option("Random split with so many training nodes of each class.")
+    ] = None,
+    val: Annotated[
+        float | None, _option("Share of labelled nodes for validation. Default: 0.2.")
+    ] = None,
+    test: Annotated[
+        float | None, _option("Share of labelled nodes for test. Default: 0.2.")
+    ] = None,
+    split_seed: Annotated[int | None, _option("Seed of a random split. Default: 0.")] = None,
+    numeric_columns: Annotated[Columns, _option("A feature column of numbers. Repeatable.")] = None,
+    categorical_columns: Annotated[
+        Columns, _option("A feature column of categories. Repeatable.")
+    ] = None,
+    text_columns: Annotated[Columns, _option("A feature column of text. Repeatable.")] = None,
+    ignore_columns: Annotated[Columns, _option("A column that is no feature. Repeatable.")] = None,
+    unknown_nodes: Annotated[
+        str | None, _option("Edges that name unknown nodes: error or drop. Default: error.")
+    ] = None,
+    delimiter: Annotated[str | None, _option("Of text files. Default: found out.")] = None,
+    encoding: Annotated[str | None, _option("Of text files. Default: utf-8.")] = None,
+) -> None:
+    """What :func:`takes_tables` adds; the names are those of lgcn.data.tables.import_tables."""
+
+
+def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the flags above; it gets what was set as a dict ``tables``."""
+    flags = inspect.signature(_flags).parameters
+
+    @functools.wraps(command)
+    def wrapper(**given: Any) -> None:
+        tables = {name: given.pop(name) for name in flags}
+        command(**given, tables=_checked(tables))
+
+    own = inspect.signature(command)
+    kept = [parameter for name, parameter in own.parameters.items() if name != "tables"]
+    parameters = [*kept, *flags.values()]
+    # typer reads both to find the flags.
+    wrapper.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were set."""
+    tables = {name: value for name, value in given.items() if value not in (None, False, [])}
+    if not tables:
+        return {}
+    if "nodes" not in tables or "edges" not in tables:
+        flag = "--" + next(iter(tables)).replace("_", "-")
+        raise UsageError(
+            f"{flag} needs both tables, --edges and --nodes; a graph without edges has --edges none"
+        )
+    return tables | table_paths(tables["edges"], tables["nodes"])
+
+
+def table_paths(edges: Path, nodes: Path) -> dict[str, Any]:
+    """The paths as options; absolute, so that a run can be resumed and used from any folder."""
+    no_edges = str(edges) == "none" and not edges.exists()
+    return {
+        "edges": None if no_edges else str(edges.absolute()),
+        "nodes": str(nodes.absolute()),
+    }

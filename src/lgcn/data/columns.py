@@ -1,0 +1,276 @@
+"""Columns of an Arrow table as numbers or as texts."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from lgcn.errors import DataError
+
+LARGEST = 1e100  # squares of larger numbers leave float64 when deviations are computed
+
+# What an empty cell is called where numbers or dates are written as text: the words of Arrow's CSV
+# reader, and those that Python and pandas write.
+EMPTY_WORDS = pa.array(
+    [*pyarrow.csv.ConvertOptions().null_values, "<NA>", "NaT", "None"], pa.large_string()
+)
+_SECONDS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def row_name(row: int, first_line: int | None = None) -> str:
+    """How messages call a row: by its line in a text file, else by its position from 0."""
+    return f"row {row}" if first_line is None else f"line {row + first_line}"
+
+
+def quoted(value: Any) -> str:
+    """A value in a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def listed(values: Sequence[Any], most: int = 20) -> str:
+    """Values in a message, the first ones where there are many."""
+    return ", ".join(map(quoted, values[:most])) + (", ..." if len(values) > most else "")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """What to add to a message on a column that is not there."""
+    names = list(known)
+    lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), lower, n=1)
+    hint = f"did you mean {lower[close[0]]!r}? " if close else ""
+    return f"{hint}the columns are {listed(names) or 'none'}"
+
+
+def one_column(table: Any, name: str, argument: str) -> Any:
+    """The column of that name; ``argument`` is where the user named it."""
+    count = table.column_names.count(name)
+    if count == 0:
+        raise DataError(
+            f"{argument} names column {name!r}, which is not in the table; "
+            f"{did_you_mean(name, table.column_names)}"
+        )
+    if count > 1:
+        raise DataError(f"the table has {count} columns {name!r}; give each a name of its own")
+    return table.column(name)
+
+
+def storage(column: Any) -> str:
+    """How Arrow stores a column: number, date, vector, category, string, null or other."""
+    kind = column.type
+    types = pa.types
+    if types.is_null(kind):
+        return "null"
+    if types.is_dictionary(kind):
+        inner = kind.value_type
+        plain = _is_string(inner) or _is_number(inner) or _is_date(inner)
+        return "category" if plain and not _is_view(inner) else "other"
+    if _is_string(kind):
+        return "string"
+    if _is_number(kind):
+        return "number"
+    if _is_date(kind):
+        return "date"
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if lists and _is_number(kind.value_type):
+        return "vector"
+    return "other"
+
+
+def is_single(column: Any) -> bool:
+    """Whether a cell is one value, which :func:`texts` can read."""
+    return storage(column) not in ("vector", "other")
+
+
+def _is_string(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind)) or _is_view(kind)
+
+
+def _is_view(kind: Any) -> bool:
+    check = getattr(pa.types, "is_string_view", None)  # pyarrow 16 and later
+    return check is not None and bool(check(kind))
+
+
+def without_views(column: Any) -> Any:
+    """String views, for which Arrow has few functions, as ``large_string``; others as they are."""
+    return column.cast(pa.large_string()) if _is_view(column.type) else column
+
+
+def _is_number(kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def _is_date(kind: Any) -> bool:
+    return bool(pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+
+
+def texts(column: Any) -> Any:
+    """A column of single values as ``large_string``; missing, NaN and blank cells are null.
+
+    A number has one form, whatever the column's type: 1, 1.0 and "1" are all "1", since an integer
+    column turns into floats when a cell is missing.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif pa.types.is_float16(kind):
+        column = pa.chunked_array([pa.array(_floats(column).astype(np.float32))])
+    if pa.types.is_floating(column.type):
+        nan = pc.is_nan(column)
+        zero = pc.equal(column, pa.scalar(0, column.type))  # -0.0 would be "-0"
+        column = pc.if_else(zero, pa.scalar(0, column.type), column)
+        column = pc.if_else(nan, pa.scalar(None, column.type), column)
+    column = pc.utf8_trim_whitespace(column.cast(pa.large_string()))
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.large_string()), column)
+
+
+def numbers(column: Any, kind: str, name: str, width: int, where: Callable[[int], str]) -> Any:
+    """A column as float64 in shape [rows, width], NaN where a value is missing.
+
+    Args:
+        column: The column, or some rows of it.
+        kind: number, date (seconds since 1970) or vector.
+        name: The column's name, for messages.
+        width: Numbers in a row.
+        where: How messages call a row of ``column``.
+    """
+    stored = storage(column)
+    if stored == "category":
+        column = column.cast(column.type.value_type)
+        stored = storage(column)
+    if stored == "null":
+        return np.full((len(column), width), np.nan)
+    if stored == "string" and kind in ("number", "date"):
+        values = _parse(column, kind, name, where)
+    elif stored != kind:
+        raise DataError(
+            f"column {name!r} must hold {_WANTED[kind]}, got {column.type}; "
+            "give it the type it had in training"
+        )
+    elif kind == "vector":
+        return _vectors(column, name, width, where)
+    elif kind == "date":
+        values = _seconds(column)
+    else:
+        values = _floats(column)
+    _check_finite(values[:, None], name, where)
+    return values[:, None]
+
+
+_WANTED = {
+    "number": "numbers",
+    "date": "dates or times",
+    "vector": "lists of numbers",
+}
+
+
+def _floats(column: Any) -> Any:
+    if pa.types.is_float16(column.type):  # older releases of Arrow do not cast it
+        return column.to_numpy().astype(np.float64)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    column = column.cast(pa.float64(), safe=False)
+    if column.null_count:
+        column = pc.fill_null(column, np.nan)
+    return column.to_numpy()
+
+
+def _seconds(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("s"))
+        kind = column.type
+    if pa.types.is_time32(kind):
+        column = column.cast(pa.int32())
+    return _floats(column.cast(pa.int64())) / _SECONDS[kind.unit]
+
+
+def _parse(column: Any, kind: str, name: str, where: Callable[[int], str]) -> Any:
+    """Numbers or dates that are written as text."""
+    cells = texts(column)
+    try:
+        return _parsed(cells, kind)
+    except pa.ArrowInvalid:
+        row = _first_bad(cells, kind)
+        raise DataError(
+            f"column {name!r}, {where(row)}: want "
+            f"{'a number' if kind == 'number' else 'a date such as 2024-12-31'}, got "
+            f"{quoted(cells[row].as_py())}. Correct or empty the cell, or name the column in "
+            "categorical_columns, text_columns or ignore_columns"
+        ) from None
+
+
+def _parsed(cells: Any, kind: str) -> Any:
+    empty = pc.is_in(cells, value_set=EMPTY_WORDS)
+    cells = pc.if_else(empty, pa.scalar(None, cells.type), cells)
+    if kind == "number":
+        return _floats(cells.cast(pa.float64()))
+    cells = pc.replace_substring_regex(cells, r"Z$", "")
+    return _seconds(cells.cast(pa.timestamp("us")))
+
+
+def _first_bad(cells: Any, kind: str) -> int:
+    """The first cell that cannot be parsed, by halving."""
+    low, high = 0, len(cells)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if parses(cells.slice(low, middle - low), kind):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def parses(cells: Any, kind: str) -> bool:
+    """Whether all texts can be read as that kind, number or date."""
+    try:
+        _parsed(cells, kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _vectors(column: Any, name: str, width: int, where: Callable[[int], str]) -> Any:
+    values = np.full((len(column), width), np.nan)
+    lengths = pc.list_value_length(column)
+    present = pc.is_valid(column).to_numpy()
+    wrong = pc.fill_null(pc.not_equal(lengths, width), False).to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(
+            f"column {name!r}, {where(row)}: want a list of {width} numbers "
+            f"as in the rows before or in training, got {lengths[row].as_py()}. Correct the row, "
+            "or name the column in ignore_columns"
+        )
+    if width:
+        flat = [_floats(pa.chunked_array([chunk.flatten()])) for chunk in column.chunks]
+        if flat:
+            values[present] = np.concatenate(flat).reshape(-1, width)
+    _check_finite(values, name, where)
+    return values
+
+
+def _check_finite(values: Any, name: str, where: Callable[[int], str]) -> None:
+    wrong = np.abs(values) > LARGEST  # also true of infinity, not of NaN
+    if wrong.any():
+        row, place = np.argwhere(wrong)[0]
+        raise DataError(
+            f"column {name!r}, {where(int(row))}: want a finite number of at "
+            f"most {LARGEST:g}, got {values[row, place]}. Correct or empty the cell, or name the "
+            "column in ignore_columns"
+        )

@@ -1,0 +1,116 @@
+"""Predictions as a table that people can use: their node ids, their label names, a confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from lgcn.calibration import calibrated, confidence
+from lgcn.data.options import real_number
+from lgcn.errors import UsageError
+from lgcn.files import atomic
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+SEPARATOR = ";"  # between the labels of a node that has several
+
+
+def predictions(
+    logits: Tensor,
+    label_names: Sequence[Any],
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+    node_ids: Any = None,
+    abstain_below: float | None = None,
+) -> pa.Table:
+    """The table of predictions, one row a node.
+
+    ===================  ========================================================================
+    ``node``             the user's id, or the number of the node
+    ``predicted``        the class; of several labels a node, those above one half, as ``"a;b"``;
+                         null where the model abstains
+    ``confidence``       the largest probability; of several labels a node, how sure the least
+                         certain one is
+    ``probability_A``    one column a class or label, calibrated by the temperature
+    ===================  ========================================================================
+
+    Args:
+        logits: Scores before softmax or sigmoid, [nodes, classes].
+        label_names: The names of the classes or labels, texts or numbers.
+        multi_label: Whether a node can have several labels. (default: ``False``)
+        temperature: By which the scores are divided, see :mod:`lgcn.calibration`. (default: 1)
+        node_ids: The ids of the nodes. (default: their numbers)
+        abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
+    """
+    num_nodes, num_classes = logits.shape
+    if len(label_names) != num_classes:
+        raise UsageError(
+            f"label_names must have one name a class ({num_classes}), got {len(label_names)}"
+        )
+    ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
+    if ids.shape != (num_nodes,):
+        raise UsageError(
+            f"node_ids must have one id a node ({num_nodes}), got shape {list(ids.shape)}"
+        )
+    chances = calibrated(logits.detach().cpu(), multi_label, temperature)
+    sure = confidence(chances, multi_label)
+    abstains = None
+    if abstain_below is not None:
+        threshold = real_number("abstain_below", abstain_below, 0, 1)
+        abstains = (sure.double() < threshold).numpy()
+    if multi_label:
+        predicted = pa.array(_joined(chances, label_names), pa.string(), mask=abstains)
+    else:
+        index = pa.array(chances.argmax(dim=1).numpy(), mask=abstains)
+        predicted = pa.array(np.asarray(label_names).tolist()).take(index)
+    columns = {"node": pa.array(ids), "predicted": predicted, "confidence": pa.array(sure.numpy())}
+    for name, column in zip(label_names, chances.t().contiguous(), strict=True):
+        columns[f"probability_{name}"] = pa.array(column.numpy())
+    return pa.table(columns)
+
+
+def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """The labels of each node above one half, joined to one text."""
+    texts = [str(name) for name in names]
+    counts = (chances > 0.5).sum(dim=1).tolist()
+    labels = iter(torch.nonzero(chances > 0.5)[:, 1].tolist())
+    rows = [SEPARATOR.join(texts[next(labels)] for _ in range(count)) for count in counts]
+    return np.array(rows, dtype=object)
+
+
+def check_output(path: str | Path) -> Path:
+    """The path, if predictions can be written there: to be asked before the work."""
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(
+            f"the file of predictions must end in {', '.join(SUFFIXES)} (--output), got {path}"
+        )
+    if path.is_dir():
+        raise UsageError(
+            f"the file of predictions (--output) must be a file, got the folder {path}"
+        )
+    return path
+
+
+def write_predictions(table: pa.Table, path: str | Path) -> None:
+    """Writes the table as CSV, TSV or Parquet, by the ending of the path; replaces a file there.
+
+    In text files a null is an empty cell, and texts stand in quotes.
+    """
+    path = check_output(path)
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        if path.suffix.lower() == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, file)
+        else:
+            from pyarrow import csv
+
+            delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+            csv.write_csv(table, file, csv.WriteOptions(delimiter=delimiter))

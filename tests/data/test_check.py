@@ -1,0 +1,256 @@
+"""Brute force over nodes and edges is the oracle."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lgcn import Graph, load_dataset
+from lgcn.data.check import check_graph, suggest_k
+from lgcn.data.encoder import FeatureEncoder
+
+from .conftest import need
+
+
+@st.composite
+def graphs(draw: Any) -> Graph:
+    n = draw(st.integers(1, 12))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=40))
+    undirected = draw(st.booleans())
+    weight = draw(st.none() | st.integers(0, 1000))
+    if weight is not None:
+        rng = np.random.default_rng(weight)
+        weight = torch.from_numpy(rng.choice([0.5, 1.0], len(edges)))
+    y = draw(st.none() | st.lists(st.integers(-1, 3), min_size=n, max_size=n))
+    return Graph.from_edge_index(
+        torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t(),
+        n,
+        edge_weight=weight,
+        undirected=undirected,
+        y=None if y is None else torch.tensor(y),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(graph=graphs())
+def test_counts(graph: Graph) -> None:
+    report = check_graph(graph)
+    sources, targets = graph.edge_index.tolist()
+    pairs = list(zip(sources, targets, strict=True))
+    values = [1.0] * len(pairs) if graph.edge_weight is None else graph.edge_weight.tolist()
+    weighted = sorted((s, t, w) for (s, t), w in zip(pairs, values, strict=True))
+    symmetric = weighted == sorted((t, s, w) for s, t, w in weighted)
+    loops = sum(s == t for s, t in pairs)
+    entries = len(pairs) - loops
+    assert report.directed == (not symmetric)
+    assert report.edges == (entries // 2 if symmetric else entries) + loops
+    assert report.self_loops == loops
+    assert report.duplicate_edges == len(pairs) - len(set(pairs))
+    assert report.isolated_nodes == graph.num_nodes - len({*sources, *targets})
+    oracle = nx.Graph(pairs)
+    oracle.add_nodes_from(range(graph.num_nodes))
+    parts = [len(part) for part in nx.connected_components(oracle)]
+    assert (report.components, report.largest_component) == (len(parts), max(parts))
+
+    degree = [targets.count(i) for i in range(graph.num_nodes)]
+    assert report.degree["smallest"] == min(degree)
+    assert report.degree["largest"] == max(degree)
+    for row in report.degree_histogram:
+        assert row["nodes"] == sum(row["from"] <= d <= row["to"] for d in degree)
+    assert sum(row["nodes"] for row in report.degree_histogram) == graph.num_nodes
+
+    if graph.y is not None:
+        y = graph.y.tolist()
+        assert report.labelled_nodes == sum(c >= 0 for c in y)
+        assert report.classes == {str(c): y.count(c) for c in range(max(y) + 1)}
+        ends = [(y[s], y[t]) for s, t in pairs if s != t and y[s] >= 0 and y[t] >= 0]
+        if ends:
+            assert report.homophily == pytest.approx(np.mean([a == b for a, b in ends]))
+            # Every source with every target of the same edges.
+            chance = np.mean([a == b for a, _ in ends for _, b in ends])
+            assert report.homophily_by_chance == pytest.approx(chance)
+        else:
+            assert report.homophily is None
+    assert json.loads(json.dumps(report.to_dict(), allow_nan=False)) == report.to_dict()
+
+
+def test_histogram_bounds() -> None:
+    star = torch.stack([torch.arange(1, 10), torch.zeros(9, dtype=torch.long)])
+    rows = check_graph(Graph.from_edge_index(star, 10)).degree_histogram
+    assert rows == [
+        {"from": 0, "to": 0, "nodes": 9},
+        {"from": 1, "to": 1, "nodes": 0},
+        {"from": 2, "to": 3, "nodes": 0},
+        {"from": 4, "to": 7, "nodes": 0},
+        {"from": 8, "to": 15, "nodes": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("degree", "k"), [(0, 8), (7, 8), (8, 16), (15, 16), (16, 32), (31, 32), (32, 32), (200, 32)]
+)
+def test_k_of_regular_graphs(degree: int, k: int) -> None:
+    n = 201
+    node = torch.arange(n).repeat_interleave(degree)
+    step = torch.arange(1, degree + 1).repeat(n)
+    assert suggest_k(Graph.from_edge_index(torch.stack([(node + step) % n, node]), n)) == k
+
+
+def test_k_of_separate_graphs_is_that_of_training() -> None:
+    full = torch.ones(20, 20).to_sparse().indices()
+    train, test = torch.ones(20, dtype=torch.bool), torch.zeros(20, dtype=torch.bool)
+    parts = [
+        Graph.from_edge_index(full[:, :0], 20, train_mask=train),
+        Graph.from_edge_index(full, 20, train_mask=test),
+    ]
+    assert suggest_k(Graph.concat(parts)) == 8
+    assert suggest_k(parts[1]) == 32
+
+
+def test_no_node() -> None:
+    report = check_graph(Graph(torch.zeros(1, dtype=torch.long), torch.empty(0, dtype=torch.long)))
+    assert report.warnings == ["the graph has no node"]
+    assert report.suggested_k == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "k"),
+    [
+        ("cora", "ind.cora.graph", 8),
+        ("citeseer", "ind.citeseer.graph", 8),
+        ("pubmed", "ind.pubmed.graph", 8),
+        ("ppi-rederived", "ppi_rederived.npz", 32),
+    ],
+)
+def test_known_graphs(real_data: Path, name: str, file: str, k: int) -> None:
+    need(real_data, file)
+    graph = load_dataset(name, real_data)
+    assert suggest_k(graph) == k
+    report = check_graph(graph)
+    assert not report.directed
+    assert report.nodes == graph.num_nodes
+    if graph.multi_label:
+        assert report.homophily is None
+        assert report.labelled_nodes == graph.num_nodes
+    else:
+        assert report.homophily is not None
+        assert report.homophily_by_chance is not None
+        assert report.homophily > 0.7 > report.homophily_by_chance
+        assert report.warnings == []
+
+
+def test_digits_look_right() -> None:
+    report = check_graph(load_dataset("digits"))
+    assert report.warnings == []
+    assert report.splits == {"train": 200, "val": 500, "test": 1097}
+
+
+def ring(n: int = 200, **fields: Any) -> Graph:
+    fields.setdefault("x", torch.randn(n, 3, generator=torch.Generator().manual_seed(0)))
+    fields.setdefault("y", (torch.arange(n) >= n // 2).long())
+    edges = fields.pop("edges", torch.stack([torch.arange(n), (torch.arange(n) + 1) % n]))
+    return Graph.from_edge_index(edges, n, undirected=True, **fields)
+
+
+def test_a_good_graph_has_no_warning() -> None:
+    assert check_graph(ring()).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"edges": torch.empty(2, 0, dtype=torch.long)}, "there is no edge"),
+        ({"x": None}, "no features"),
+        ({"x": torch.full((200, 2), float("nan"))}, "NaN or infinite"),
+        ({"y": None}, "no node has a label"),
+        ({"y": torch.full((200,), -1)}, "no node has a label"),
+        ({"y": torch.zeros(200, dtype=torch.long)}, "all labelled nodes are of one class"),
+        ({"y": (torch.arange(200) == 3).long()}, "fewer than two labelled nodes in 1 class ('1')"),
+        ({"y": (torch.arange(200) < 4).long()}, "very unequal, from 4 to 196"),
+        ({"y": torch.arange(200) % 2}, "no more often (0.00) than chance would (0.50)"),
+        ({"label_names": ("-1", "1")}, "class '-1' has 100 nodes"),
+        ({"train_mask": torch.zeros(200, dtype=torch.bool)}, "no node is in the train split"),
+        (
+            {"train_mask": torch.arange(200) < 100, "label_names": ("a", "b")},
+            "no training node has 1 class that others have ('b')",
+        ),
+        (
+            {
+                "y": torch.eye(2)[(torch.arange(200) >= 100).long()],
+                "train_mask": torch.arange(200) >= 100,
+            },
+            "no training node has 1 label that others have ('0')",
+        ),
+        ({"edges": torch.tensor([[0, 1], [1, 2]])}, "98% of the nodes have no edge (197)"),
+        (
+            {
+                "edges": torch.stack([torch.zeros(199, dtype=torch.long), torch.arange(1, 200)]),
+                "node_ids": np.array(["unknown"] + [f"n{i}" for i in range(1, 200)]),
+            },
+            "node 'unknown' is joined with 199 of the 200 nodes",
+        ),
+    ],
+)
+def test_what_looks_wrong(fields: dict[str, Any], message: str) -> None:
+    report = check_graph(ring(**fields))
+    found = [warning for warning in report.warnings if message in warning]
+    assert len(found) == 1, report.warnings
+
+
+def test_duplicates_and_sparse_features() -> None:
+    edges = torch.tensor([[0, 0, 1], [1, 1, 0]])
+    x = torch.eye(2).to_sparse_csr()
+    x.values()[0] = float("inf")
+    warnings = check_graph(Graph.from_edge_index(edges, 2, x=x)).warnings
+    assert any("1 duplicate edge: repeats of another edge" in warning for warning in warnings)
+    assert any("NaN or infinite" in warning for warning in warnings)
+
+
+def test_several_labels_a_node() -> None:
+    y = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 3, y=y, label_names=("a", "b"))
+    report = check_graph(graph)
+    assert report.classes == {"a": 2, "b": 1}
+    assert report.labels == "several a node"
+    assert (report.homophily, report.labelled_nodes) == (None, 3)
+    masks: dict[str, Any] = {
+        "train_mask": torch.tensor([True, False, False]),
+        "val_mask": torch.tensor([False] * 3),
+    }
+    split = Graph(graph.rowptr, graph.col, y=y, **masks)
+    assert check_graph(split).labelled_nodes == 1
+
+
+def test_columns_and_notes_of_an_import() -> None:
+    table = pa.table({"age": [1.0, 2.0, 3.0], "same": [1, 1, 1], "[red]": ["a", "b", "a"]})
+    encoder = FeatureEncoder.fit(table, np.ones(3, dtype=bool))
+    graph = Graph.from_edge_index(
+        torch.tensor([[0, 1], [1, 0]]), 3, x=encoder.transform(table), encoder=encoder
+    )
+    notes = [f"nodes.csv: {note}" for note in encoder.notes]  # as the import has them
+    report = check_graph(graph, SimpleNamespace(notes=notes, counts={"edge_rows": 7}))
+    assert report.columns == [
+        {"name": "age", "kind": "number", "width": 1},
+        {"name": "[red]", "kind": "category", "width": 2},
+    ]
+    assert report.notes == notes
+    assert report.imported == {"edge_rows": 7}
+    assert check_graph(graph).notes == encoder.notes
+
+
+def test_fewer_names_than_classes_are_no_crash() -> None:
+    y = torch.tensor([0, 1, 2, 2])
+    edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    for names in ((), ("a", "b")):
+        report = check_graph(Graph.from_edge_index(edges, 4, y=y, label_names=names))
+        assert report.homophily == pytest.approx(1 / 3)
+        assert report.labelled_nodes == 4

@@ -1,0 +1,138 @@
+"""The table of predictions, and its files."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lgcn.errors import UsageError
+from lgcn.predictions import check_output, predictions, write_predictions
+
+LOGITS = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 5.0]])
+
+
+def test_columns_are_the_users_ids_names_and_probabilities() -> None:
+    table = predictions(LOGITS, ["red", "green", "blue"], node_ids=np.array(["a", "b", "c"]))
+    assert table.column_names == [
+        "node",
+        "predicted",
+        "confidence",
+        "probability_red",
+        "probability_green",
+        "probability_blue",
+    ]
+    assert table["node"].to_pylist() == ["a", "b", "c"]
+    assert table["predicted"].to_pylist() == ["red", "green", "blue"]
+    chances = np.stack([table[name].to_numpy() for name in table.column_names[3:]], axis=1)
+    np.testing.assert_allclose(chances, torch.softmax(LOGITS, dim=1).numpy(), rtol=1e-6)
+    np.testing.assert_array_equal(table["confidence"].to_numpy(), chances.max(axis=1))
+
+
+def test_nodes_have_numbers_where_they_have_no_ids() -> None:
+    assert predictions(LOGITS, [7, 8, 9])["node"].to_pylist() == [0, 1, 2]
+
+
+def test_classes_keep_their_type() -> None:
+    assert predictions(LOGITS, [7, 8, 9])["predicted"].to_pylist() == [7, 8, 9]
+    two = predictions(LOGITS[:, :2], [False, True])
+    assert two["predicted"].type == pa.bool_()
+
+
+def test_the_temperature_changes_how_sure_and_not_what() -> None:
+    names = ["a", "b", "c"]
+    plain, soft = predictions(LOGITS, names), predictions(LOGITS, names, temperature=4.0)
+    assert plain["predicted"] == soft["predicted"]
+    assert (soft["confidence"].to_numpy() < plain["confidence"].to_numpy()).all()
+    expected = torch.softmax(LOGITS / 4, dim=1).amax(dim=1)
+    np.testing.assert_allclose(soft["confidence"].to_numpy(), expected.numpy(), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**31), st.floats(0, 1), st.booleans())
+def test_it_abstains_exactly_below_the_threshold(
+    seed: int, threshold: float, multi_label: bool
+) -> None:
+    logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(seed))
+    names = ["a", "b", "c"]
+    table = predictions(logits, names, multi_label=multi_label, abstain_below=threshold)
+    plain = predictions(logits, names, multi_label=multi_label)
+    for row, before in zip(table.to_pylist(), plain.to_pylist(), strict=True):
+        assert row["predicted"] == (None if row["confidence"] < threshold else before["predicted"])
+        assert {**row, "predicted": ""} == {**before, "predicted": ""}
+
+
+def test_several_labels_a_node() -> None:
+    logits = torch.tensor([[3.0, -3.0, 2.0], [-1.0, -2.0, -3.0]])
+    table = predictions(logits, ["x", "y", "z"], multi_label=True)
+    assert table["predicted"].to_pylist() == ["x;z", ""]
+    # Of labels with probabilities p, the least certain one has the smallest max(p, 1 - p).
+    chances = torch.sigmoid(logits)
+    expected = torch.maximum(chances, 1 - chances).amin(dim=1)
+    np.testing.assert_allclose(table["confidence"].to_numpy(), expected.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label_names": ["a"]}, r"label_names must have one name a class \(3\), got 1"),
+        ({"node_ids": [1, 2]}, r"node_ids must have one id a node \(3\), got shape \[2\]"),
+        ({"abstain_below": 1.5}, r"abstain_below must be a number from 0 to 1, got 1.5"),
+        ({"abstain_below": "high"}, r"abstain_below must be a number from 0 to 1, got 'high'"),
+        ({"temperature": 0}, r"temperature must be from"),
+    ],
+)
+def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        predictions(LOGITS, **{"label_names": ["a", "b", "c"], **options})
+
+
+AWKWARD = ['comma, "quote"', "semi;colon\ttab", "line\nbreak", ""]
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t"), (".CSV", ",")])
+def test_text_files_can_be_read_back(tmp_path: Path, suffix: str, delimiter: str) -> None:
+    logits = torch.diag(torch.tensor([3.0, 3.0, 3.0, 0.1]))
+    table = predictions(logits, AWKWARD, node_ids=AWKWARD, abstain_below=0.5)
+    assert table["predicted"].to_pylist() == [*AWKWARD[:3], None]
+    path = tmp_path / f"predictions{suffix}"
+    write_predictions(table, path)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file, delimiter=delimiter)
+    assert header == table.column_names
+    for row, expected in zip(rows, table.to_pylist(), strict=True):
+        assert row[0] == expected["node"]
+        assert row[1] == (expected["predicted"] or "")
+        np.testing.assert_array_equal(np.array(row[2:], np.float32), list(expected.values())[2:])
+
+
+def test_parquet_files_keep_everything(tmp_path: Path) -> None:
+    table = predictions(LOGITS, [1, 2, 3], node_ids=[10, 20, 30], abstain_below=0.5)
+    write_predictions(table, tmp_path / "a.parquet")
+    assert pyarrow.parquet.read_table(tmp_path / "a.parquet").equals(table)
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    table = predictions(LOGITS, ["a", "b", "c"])
+    for name in ("a.xlsx", "a", "a.csv.bak"):
+        with pytest.raises(UsageError, match=r"must end in \.csv, \.tsv, \.parquet"):
+            write_predictions(table, tmp_path / name)
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(UsageError, match="must be a file, got the folder"):
+        check_output(tmp_path / "b.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with pytest.raises(pa.ArrowInvalid):  # CSV cannot hold lists
+        write_predictions(pa.table({"a": [[1, 2]]}), path)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
