@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,11 @@ class TableSource:
         return name
 
     def _check_names(self) -> None:
-        names = self.columns
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(self.columns).items():
+            if count > 1:
                 raise DataError(
-                    f"{self.name}: column names must differ, got {name!r} {names.count(name)} "
-                    "times. Rename all but one"
+                    f"{self.name}: column names must differ, got {name!r} {count} times. Rename "
+                    "all but one"
                 )
 
 

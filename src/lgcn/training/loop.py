@@ -28,6 +28,7 @@ from lgcn.training.nadam import Nadam
 from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
+FINITE_VALUES = 2**20  # checked at a time, since isfinite makes copies
 
 
 @dataclass
@@ -332,7 +333,8 @@ def check_trainable(graph: Graph) -> None:
     if graph.y is None:
         raise UsageError(f"{graph.name} has no labels (y) to learn from")
     values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    if not bool(torch.isfinite(values).all()):
+    rows = max(1, FINITE_VALUES // max(1, values[:1].numel()))
+    if not all(bool(torch.isfinite(part).all()) for part in values.split(rows)):
         raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
     for split in ("train", "val", "test"):
         mask = graph.mask(split)

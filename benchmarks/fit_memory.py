@@ -1,0 +1,92 @@
+"""What LGCNClassifier.fit needs beyond the graph: no copy of the features, none of the edges.
+
+python -m benchmarks.fit_memory [--out FILE] [--quick]
+
+Wide features and many edges, so that a copy of either would be seen. One epoch on sub-graphs and
+one on the whole graph, with the evaluation that follows it. What remains is the model's own: the
+layers' outputs and, for the default ranking, the normalised adjacency with self-loops. Each
+measurement is a process of its own; a fit on a tiny graph comes first in it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks._common import RESULTS, machine, peak_megabytes, write
+from lgcn import LGCNClassifier
+from lgcn.data import synthetic
+from lgcn.graph import Graph
+
+TRAINING = ("subgraph", "whole")
+SIZE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}
+TINY = {"num_nodes": 300, "num_features": 10, "mean_degree": 5}
+
+
+def fit(graph: Graph, training: str) -> LGCNClassifier:
+    model = LGCNClassifier(training=training, max_epochs=1, k=8, random_state=0, device="cpu")
+    return model.fit(graph)
+
+
+def measure(training: str, size: dict[str, int]) -> dict[str, Any]:
+    fit(synthetic(**TINY), training)
+    graph = synthetic(**size)
+    assert graph.x is not None
+    shared: list[bool] = []
+
+    def run() -> None:
+        kept = fit(graph, training).graph_
+        assert kept is not None
+        assert kept.x is not None
+        assert graph.x is not None
+        shared.append(kept.x.data_ptr() == graph.x.data_ptr())
+        shared.append(kept.col.data_ptr() == graph.col.data_ptr())
+
+    peak = peak_megabytes(run, "cpu")
+    return {
+        "training": training,
+        "nodes": graph.num_nodes,
+        "entries": graph.num_edges,
+        "features": graph.num_features,
+        "feature_megabytes": graph.x.nbytes / 1e6,
+        "edge_megabytes": (graph.col.nbytes + graph.rowptr.nbytes) / 1e6,
+        "peak_megabytes": peak,
+        "shares_features_and_edges": all(shared),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS / "fit_memory-cpu.json")
+    parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
+    parser.add_argument("--measure", choices=TRAINING, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    size = {**SIZE, "num_nodes": 500} if arguments.quick else SIZE
+    if arguments.measure:
+        torch.manual_seed(0)
+        print(json.dumps(measure(arguments.measure, size)))
+        return
+    results = []
+    for training in TRAINING:
+        command = [sys.executable, "-m", "benchmarks.fit_memory", "--measure", training]
+        command += ["--quick"] if arguments.quick else []
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        results.append(json.loads(done.stdout.splitlines()[-1]))
+        found = results[-1]
+        print(
+            f"{training}: fit needs {found['peak_megabytes']:.0f} MB beyond the graph of "
+            f"{found['feature_megabytes']:.0f} MB of features and {found['edge_megabytes']:.0f} MB "
+            f"of edges; shared: {found['shares_features_and_edges']}",
+            flush=True,
+        )
+    write(arguments.out, {"machine": machine(), "results": results})
+
+
+if __name__ == "__main__":
+    main()
