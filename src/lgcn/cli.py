@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -49,6 +49,7 @@ DatasetName = Annotated[str, typer.Argument(help="Name or .npz path.")]
 OtherDataset = Annotated[
     str | None, typer.Option(help="Another data set than the run was trained on.")
 ]
+Labels = Literal["needed", "if there", "not read"]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")]
 
 
@@ -229,8 +230,10 @@ def evaluate(
     from lgcn.training import evaluate as run_evaluation
     from lgcn.training.metrics import metric_name
 
-    model, graph, spec = _load(run, dataset, root, edges, nodes, with_labels=True)
+    model, graph, spec = _load(run, dataset, root, edges, nodes, labels="needed")
     scores = run_evaluation(model, separate(graph), SPLITS)
+    if not scores:
+        raise UsageError(f"{graph.name} has no labelled nodes to score")
     record = {"dataset": graph.name, "metric": metric_name(spec.multi_label), "run": str(run)}
     if as_json:
         _print_json({**record, "splits": scores})
@@ -270,7 +273,8 @@ def predict(
     from lgcn.training import Run
 
     check_output(output)
-    model, graph, spec = _load(run, dataset, root, edges, nodes, with_labels=unlabelled_only)
+    labels: Labels = "if there" if unlabelled_only else "not read"
+    model, graph, spec = _load(run, dataset, root, edges, nodes, labels=labels)
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
     table = predictions(
         run_prediction(model, graph),
@@ -299,9 +303,9 @@ def _load(
     edges: Path | None,
     nodes: Path | None,
     *,
-    with_labels: bool,
+    labels: Labels,
 ) -> tuple[Any, Any, Any]:
-    """The model of a run and the graph to use it on."""
+    """The model of a run and the graph to use it on; ``labels`` says what new tables must have."""
     from lgcn.data import load_dataset
     from lgcn.training import Run
 
@@ -313,8 +317,8 @@ def _load(
             raise UsageError(f"give --dataset {dataset} or your own --edges and --nodes, not both")
         if edges is None or nodes is None:
             raise UsageError("new tables are two: give both --edges and --nodes")
-        name, options = "tables", _for_new_tables(options, with_labels)
-        options |= table_paths(edges, nodes)
+        name = "tables"
+        options = _for_new_tables(options | table_paths(edges, nodes), labels)
     if name == "tables":
         encoder = Run(run).encoder()
         if encoder is None:
@@ -327,19 +331,25 @@ def _load(
         options |= {"encoder": encoder, "label_names": spec.label_names}
     graph = load_dataset(name, root, **options)
     spec.check(graph)
-    if edges is not None and with_labels:
+    if edges is not None and labels == "needed":
         known = ~graph.unlabelled()
         graph = replace(graph, train_mask=None, val_mask=None, test_mask=known, _derived={})
     return model, graph, spec
 
 
-def _for_new_tables(options: dict[str, Any], with_labels: bool) -> dict[str, Any]:
-    """What a run's options say of tables that it was not trained on: not how to split them.
+def _for_new_tables(options: dict[str, Any], labels: Labels) -> dict[str, Any]:
+    """What a run's options say of tables that it was not trained on: not how to split them."""
+    from lgcn.data.table_files import open_table
 
-    Labels are read where they are to be scored, and may be missing where they are not.
-    """
-    split = ("split_column", "labels_per_class", "val", "test", "split_seed")
-    dropped = split if with_labels else (*split, "label_column", "label_separator")
+    dropped = ["split_column", "labels_per_class", "val", "test", "split_seed"]
+    if labels == "if there":
+        format_ = {key: options[key] for key in ("delimiter", "encoding") if key in options}
+        columns = open_table(options["nodes"], "nodes", **format_).columns
+        wanted = options.get("label_column", [])
+        wanted = [wanted] if isinstance(wanted, str) else wanted
+        labels = "needed" if set(wanted) <= set(columns) else "not read"
+    if labels == "not read":
+        dropped += ["label_column", "label_separator"]
     return {key: value for key, value in options.items() if key not in dropped}
 
 

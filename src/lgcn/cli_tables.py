@@ -93,7 +93,11 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
     """The options that were set."""
-    tables = {name: value for name, value in given.items() if value not in (None, False, [])}
+    tables = {
+        name: value
+        for name, value in given.items()
+        if value not in (None, []) and value is not False
+    }
     if not tables:
         return {}
     if "nodes" not in tables or "edges" not in tables:

@@ -334,7 +334,7 @@ def check_trainable(graph: Graph) -> None:
         raise UsageError(f"{graph.name} has no labels (y) to learn from")
     values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
     rows = max(1, FINITE_VALUES // max(1, values[:1].numel()))
-    if not all(bool(torch.isfinite(part).all()) for part in values.split(rows)):
+    if not all(bool(torch.isfinite(part).all()) for part in torch.split(values, rows)):
         raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
     for split in ("train", "val", "test"):
         mask = graph.mask(split)
