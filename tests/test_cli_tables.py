@@ -409,6 +409,9 @@ def test_the_delimiter(lgcn_, delimiter: str, given: str):
     write("nodes.csv", node_columns(), delimiter)
     write("edges.csv", edge_columns(), delimiter)
     assert lgcn_("data", "check", *TOPIC, "--delimiter", given, "--json").json == expected
+    assert lgcn_("data", "check", *TOPIC, "--json").json == expected
+    titles = ["a title, with a comma", *node_columns()["title"][1:]]
+    write("nodes.csv", node_columns() | {"title": titles}, delimiter)
     output = lgcn_("data", "check", *TOPIC)
     assert output.code == 1
     assert f"delimiter={delimiter!r}" in output.message
@@ -577,15 +580,15 @@ def test_only_nodes_without_any_of_several_labels(lgcn_):
 
 def test_labels_that_are_numbers(lgcn_):
     nodes = node_columns()
-    nodes["topic"] = [{"art": 2, "law": 10, "zoo": -1, "": ""}[topic] for topic in nodes["topic"]]
+    nodes["topic"] = [{"art": 2, "law": 10, "zoo": -2, "": ""}[topic] for topic in nodes["topic"]]
     write("nodes.csv", nodes)
     lgcn_("train", *TOPIC, *RUN)
     assert lgcn_("predict", "run", "--output", "p.csv", "--json").json["classes"] == [
-        "-1",
+        "-2",
         "2",
         "10",
     ]
-    assert {row["predicted"] for row in rows("p.csv")} <= {"-1", "2", "10"}
+    assert {row["predicted"] for row in rows("p.csv")} <= {"-2", "2", "10"}
 
 
 # New tables
@@ -789,7 +792,7 @@ def test_odd_node_tables_that_do(lgcn_, columns: Columns, note: str):
         ("source,target\n", r"edges\.csv has no edges \(0 rows"),
         ("source,target\np1,p1\n", r"no edges \(1 rows, of which 1 are self-loops"),
         ("source,target\np1,x1\n", r"1 of 1 edges .*line 2 \(target 'x1'\).*--unknown-nodes drop"),
-        ("source;target\np1;p2\n", r"line 1: ',' parts no columns.*delimiter=';'"),
+        ("source;target\np1;p2,5\n", r"line 1: ',' parts no columns.*delimiter=';'"),
         ("p1,p2\np3,p4\n", r"first line must be column names, got the edge 'p1' to 'p2'"),
         ("source,target\np1,p2,p3\n", r"line 2: must have 2 cells.*got 3"),
         ("source,target\np1,\xe4\n", r"line 2: not in utf-8 \(byte 0xe4\).*encoding='latin-1'"),
@@ -815,13 +818,13 @@ def test_bad_edge_tables(lgcn_, content: str, message: str):
         (["--directed"], 2, "--directed needs both tables"),
         ([*OWN], 2, "--label-column is missing"),
         ([*TOPIC, "--dataset", "digits"], 2, "not both"),
-        ([*OWN, "--label-column", "topics"], 1, "did you mean 'topic'?"),
-        ([*TOPIC, "--id-column", "idd"], 1, "did you mean 'id'?"),
-        ([*TOPIC, "--split-column", "part"], 1, "split_column"),
+        ([*OWN, "--label-column", "topics"], 2, "did you mean 'topic'?"),
+        ([*TOPIC, "--id-column", "idd"], 2, "did you mean 'id'?"),
+        ([*TOPIC, "--split-column", "part"], 2, "split_column"),
         ([*TOPIC, "--source-column", "source"], 2, "given together"),
-        ([*TOPIC, "--weight-column", "w"], 1, "weight_column must name a column, got 'w'"),
-        ([*TOPIC, "--weight-column", "source"], 1, "'source'"),
-        ([*TOPIC, "--ignore-columns", "nope"], 1, "ignore_columns"),
+        ([*TOPIC, "--weight-column", "w"], 2, "weight_column must name a column, got 'w'"),
+        ([*TOPIC, "--weight-column", "source"], 2, "'source'"),
+        ([*TOPIC, "--ignore-columns", "nope"], 2, "ignore_columns"),
         ([*TOPIC, "--text-columns", "id"], 2, "'id' is named in id_column and in text_columns"),
         ([*TOPIC, "--val", "0.7", "--test", "0.4"], 2, "val + test must be below 1"),
         ([*TOPIC, "--val", "-1"], 2, "val must be a number from 0 to 1"),

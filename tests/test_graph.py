@@ -451,3 +451,14 @@ def test_subgraph_by_mask_equals_by_numbers(random_graph: RandomGraph) -> None:
     by_mask, by_number = graph.subgraph(mask), graph.subgraph(mask.nonzero().squeeze(1))
     assert torch.equal(by_mask.n_id, by_number.n_id)
     assert torch.equal(by_mask.col, by_number.col)
+
+
+def test_nodes_without_a_known_label() -> None:
+    mask = torch.tensor([True, False, False, False])
+    graph = Graph.from_edge_index(PATH, y=torch.tensor([0, -1, 1, 0]), train_mask=mask)
+    assert graph.unlabelled().tolist() == [False, True, False, False]
+    y = torch.tensor([[0, 0], [0, 1], [0, 0], [1, 1]])
+    several = Graph.from_edge_index(PATH, y=y, train_mask=mask)
+    assert several.unlabelled().tolist() == [False, False, True, False]
+    assert Graph.from_edge_index(PATH, y=y).unlabelled().tolist() == [True, False, True, False]
+    assert Graph.from_edge_index(PATH).unlabelled().all()

@@ -218,14 +218,21 @@ class Graph:
         return mask
 
     def unlabelled(self) -> Tensor:
-        """A mask of the nodes whose label is not known."""
+        """A mask of the nodes whose label is not known.
+
+        Where a node can have several labels, one that has none of them counts as known if it is in
+        a split.
+        """
         if self.y is None:
             return torch.ones(self.num_nodes, dtype=torch.bool)
         if not self.multi_label:
             return self.y < 0
         # Zeros in y do not tell whether a node has no labels or none that is known.
-        masks = [mask for split in SPLITS if (mask := self.mask(split)) is not None]
-        return ~torch.stack(masks).any(0) if masks else torch.ones_like(self.y[:, 0] > 0)
+        known = (self.y > 0).any(1)
+        for split in SPLITS:
+            mask = self.mask(split)
+            known = known if mask is None else known | mask
+        return ~known
 
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
         r"""The adjacency in CSR form, computed once per graph.

@@ -79,6 +79,20 @@ def test_decimal_commas_are_pointed_out() -> None:
     assert fit_all(table(v=values), categorical="v").num_features == 3
 
 
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        (["2,000", "17", "1,234,567"], "without the comma"),
+        (["-2,000", "10,500.25"], "without the comma"),
+        (["0,125", "0,250"], "with a point"),
+        (["2,000", "2,5"], "with a point"),
+    ],
+)
+def test_commas_between_thousands(values: list[str], remedy: str) -> None:
+    made = fit_all(table(v=values, w=np.arange(len(values))))
+    assert f"such as {values[0]!r}: write them {remedy}, or" in made.notes[0]
+
+
 def test_numeric_columns_may_hold_dates() -> None:
     days = [dt.date(2024, 1, 1), None, dt.date(2024, 1, 3)]
     for column in (

@@ -76,6 +76,7 @@ def test_many_ids() -> None:
         (pa.array([7], pa.uint64()), pa.array([7], pa.int64())),
         (pa.array([2**64 - 1], pa.uint64()), pa.array([str(2**64 - 1)], pa.large_string())),
         (pa.array([None, None]), pa.array([None, None], pa.string())),
+        (pa.array([np.float16(2), None], pa.float16()), pa.array([2, None], pa.int64())),
     ],
 )
 def test_what_columns_become(column: Any, expected: Any) -> None:
@@ -85,6 +86,8 @@ def test_what_columns_become(column: Any, expected: Any) -> None:
 
 def test_one_kind_as_the_other() -> None:
     assert to_ids(pa.array(["7", "-3"]), where, integer=True).to_pylist() == [7, -3]
+    views = pa.array(["7", None], pa.string_view())
+    assert to_ids(views, where, integer=True).to_pylist() == [7, None]
     assert to_ids(pa.array([7, -3]), where, integer=False).to_pylist() == ["7", "-3"]
     assert to_ids(pa.array([2**63 - 1], pa.uint64()), where, integer=True).to_pylist() == [
         2**63 - 1

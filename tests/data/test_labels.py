@@ -27,10 +27,17 @@ def table(**columns: Any) -> pa.Table:
         (["10", "9", "x"], ("10", "9", "x"), [0, 1, 2]),
         (["10", "9", ""], ("9", "10"), [1, 0, -1]),
         ([True, None, False], ("false", "true"), [1, -1, 0]),
-        (["nan", "2", "1", "nan"], ("1", "2", "nan"), [2, 1, 0, 2]),
+        (["nan", "2", "1", "nan"], ("1", "2"), [-1, 1, 0, -1]),
+        (["inf", "2", "1"], ("1", "2", "inf"), [2, 1, 0]),
         (["é", "日本", "e"], ("e", "é", "日本"), [1, 2, 0]),
         ([dt.date(2020, 1, 2), dt.date(2020, 1, 1)], ("2020-01-01", "2020-01-02"), [1, 0]),
         ([-1, 1, -1], ("-1", "1"), [0, 1, 0]),
+        ([-1.0, 1.0, None], ("-1", "1"), [0, 1, -1]),
+        ([-1, 1, 0], ("0", "1"), [-1, 1, 0]),
+        (["-1", "3", "NA", "12"], ("3", "12"), [-1, 0, -1, 1]),
+        ([-1.0, 0.5, 1.0], ("-1", "0.5", "1"), [0, 1, 2]),
+        ([-2, -1, 0], ("-2", "-1", "0"), [0, 1, 2]),
+        (["-1", "0", "x"], ("-1", "0", "x"), [0, 1, 2]),
     ],
 )
 def test_classes(values: list[Any], names: tuple[str, ...], y: list[int]) -> None:
@@ -39,6 +46,35 @@ def test_classes(values: list[Any], names: tuple[str, ...], y: list[int]) -> Non
     assert labels.y.dtype == torch.long
     assert labels.y.tolist() == y
     assert labels.known.tolist() == [c >= 0 for c in y]
+
+
+@pytest.mark.parametrize("word", ["NaN", "nan", "NULL", "null", "None", "NA", "N/A", "<NA>"])
+def test_words_for_no_label_are_counted(word: str) -> None:
+    data = table(label=["x", word, "y", f" {word} ", "n/a", ""])
+    for separator in (None, ";"):
+        labels = read_labels(data, "label", separator)
+        assert labels.names == ("x", "y")
+        assert labels.known.tolist() == [True, False, True, False, False, False]
+        (note,) = labels.notes
+        assert f"'label' has cells that count as no label: '{word}' (2), 'n/a' (1)." in note
+    with pytest.raises(DataError, match=rf"one class only, 'x'.*no label: '{word}' \(2\)"):
+        read_labels(table(label=["x", word, word]), "label")
+    # A model from elsewhere may know a class of that name.
+    known = read_labels(data, "label", None, ("x", "y", word, "n/a"))
+    assert (known.y.tolist(), known.notes) == ([0, 2, 1, 2, 3, -1], ())
+    flags = read_labels(table(a=["0", "1", word], b=[0, 1, 1]), ["a", "b"])
+    assert flags.known.tolist() == [True, True, False]
+    assert f"'a' has cells that count as no label: '{word}' (1)" in flags.notes[0]
+
+
+def test_minus_one_is_no_label_among_whole_numbers() -> None:
+    data = table(label=[-1, 0, 2, -1])
+    assert "'-1' (2)" in read_labels(data, "label").notes[0]
+    assert read_labels(data, "label", None, ("0", "1", "2")).y.tolist() == [-1, 0, 2, -1]
+    assert read_labels(data, "label", None, ("-1", "0", "2")).y.tolist() == [0, 1, 2, 0]
+    assert not read_labels(table(label=[-1, 1]), "label").notes
+    with pytest.raises(DataError, match="'-1' is no label the model knows"):
+        read_labels(data, "label", None, ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +200,7 @@ def test_columns_that_are_no_labels(values: Any, message: str) -> None:
 
 def test_wrong_use() -> None:
     data = table(label=["a", "b"], topic=[0, 1], lists=[["a"], ["b"]])
-    with pytest.raises(DataError, match=r"label_column names column 'Topic'.*did you mean 'topic'"):
+    with pytest.raises(UsageError, match=r"label_column names column 'Topic'.*mean 'topic'"):
         read_labels(data, ["Topic"])
     with pytest.raises(UsageError, match="at least one column"):
         read_labels(data, [])
@@ -210,5 +246,5 @@ def test_split_column() -> None:
 def test_columns_that_are_no_split(words: list[Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_split(table(split=words), "split", np.ones(2, dtype=bool), first_line=2)
-    with pytest.raises(DataError, match=r"split_column names column 'spilt'.*did you mean 'split'"):
+    with pytest.raises(UsageError, match=r"split_column names column 'spilt'.*mean 'split'"):
         read_split(table(split=words), "spilt", np.ones(2, dtype=bool))

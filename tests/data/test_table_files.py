@@ -125,6 +125,50 @@ def test_tables_in_memory(source: Any) -> None:
     assert table.select(list(COLUMNS)).to_pydict() == COLUMNS
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_a_csv_file_without_commas(delimiter: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", CSV.replace(",", delimiter))
+    assert read_table(path).to_pydict() == read_table(write(tmp_path / "b.csv", CSV)).to_pydict()
+    with pytest.raises(DataError, match=r"',' parts no columns"):
+        read_table(path, delimiter=",")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_no_byte_order_mark(encoding: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", CSV, f"{encoding}-be")
+    with pytest.raises(DataError, match=rf"(?i)a\.csv.*{encoding}.*Give the encoding"):
+        read_table(path, encoding=encoding)
+    assert read_table(path, encoding=f"{encoding}-be").num_columns > 1
+
+
+@pytest.mark.parametrize("form", ["string", "large", "view", "dictionary", "list"])
+@pytest.mark.parametrize("name", ["a.parquet", None])
+def test_texts_that_are_not_utf8(form: str, name: str | None, tmp_path: Path) -> None:
+    kinds = {"large": pa.large_string(), "view": pa.string_view()}
+    column = pa.array([b"fine", None, b"caf\xe9"]).cast(kinds.get(form, pa.string()), safe=False)
+    if form == "dictionary":
+        column = column.dictionary_encode()
+    if form == "list":
+        column = pa.ListArray.from_arrays([0, 1, 1, 3], column)
+    table = pa.table({"n": [1, 2, 3], "t": column})
+    if name is not None:
+        pyarrow.parquet.write_table(table, tmp_path / name)
+    source = open_table(table if name is None else tmp_path / name, "nodes")
+    message = f"{name or 'nodes'}, row 2, column 't': the text is not UTF-8"
+    with pytest.raises(DataError, match=message):
+        source.read()
+    with pytest.raises(DataError, match=message):
+        list(source.batches(["n", "t"], {}))
+    assert source.read(["n"]).num_rows == 3
+
+
+def test_a_dictionary_of_views_becomes_texts() -> None:
+    column = pa.array(["b", None, "a", "b"], pa.string_view()).dictionary_encode()
+    table = read_table({"t": pa.chunked_array([column, column.slice(1, 2)])})
+    assert table.to_pydict() == {"t": ["b", None, "a", "b", None, "a"]}
+    assert table.schema.types == [pa.large_string()]
+
+
 def test_arrow_tables_are_not_copied() -> None:
     table = pa.table(COLUMNS)
     assert read_table(table) is table
@@ -136,8 +180,10 @@ def test_arrow_tables_are_not_copied() -> None:
         ("", "is empty"),
         ("\n\n", "is empty"),
         ("a,b", "no rows"),
-        ("a;b\n1;2\n", "line 1: ',' parts no columns, but the line has ';'.*delimiter=';'"),
-        ("\na\tb\n1\t2\n", r"line 2.*delimiter='\\t'"),
+        ("a;b\n1,5;2\n", "line 1: ',' parts no columns, but the line has ';'.*delimiter=';'"),
+        ("\na\tb\n1\t2\t3\n", r"line 2.*delimiter='\\t'"),
+        (f"a,{'b' * 2000}\n1,2\n", r"at most 1000 characters, got 'b+\.\.\. with 2000"),
+        (f"{'1' * 2000},2\n1,2\n", r"got numbers \('1+\.\.\., '2'\)"),
         ("1,2\n3,4\n", "line 1: column names must come first, got numbers"),
         ("a,b,a\n1,2,3\n", "column names must differ, got 'a' 2 times"),
         ("a,b\n1,2\n\n3,4,5\n", "line 4: must have 2 cells as line 1 has names, got 3: '3,4,5'"),
@@ -214,8 +260,14 @@ def test_npz_that_is_no_table(arrays: dict[str, Any], message: str, tmp_path: Pa
         (3, {}, UsageError, "must be a path, a pandas DataFrame.*got int"),
         (None, {}, UsageError, "got NoneType"),
         ({"a": [1, 2], "b": [1]}, {}, DataError, "one length"),
-        ({"a": [1, "x"]}, {}, DataError, "column 'a'"),
-        (pd.DataFrame({"a": [1, "x"]}), {}, DataError, "column"),
+        ({"a": [1, "x"]}, {}, DataError, "column 'a' must hold .* one type, got int and str"),
+        (
+            pd.DataFrame({"b": [1, 2.5, None], "a": [1, "x", None]}),
+            {},
+            DataError,
+            "the table: column 'a' must hold values of one type, got int and str. Make them alike",
+        ),
+        ({"a": [1]}, {"columns": ["b"]}, UsageError, "columns must name a column, got 'b'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, DataError, "a"),
         (pa.table([[1], [2]], names=["a", "a"]), {}, DataError, "'a' 2 times"),
     ],
@@ -229,6 +281,8 @@ def test_what_is_no_table(source: Any, options: Any, error: Any, message: str) -
     ("options", "message"),
     [
         ({"encoding": "klingon"}, "encoding must be one that Python knows"),
+        *(({"encoding": name}, "encoding must") for name in ("hex", "idna", "undefined", "\0")),
+        ({"delimiter": "ü"}, "delimiter must be one character of ASCII, .*got 'ü'"),
         ({"delimiter": "::"}, "delimiter must be one character"),
         ({"delimiter": '"'}, "delimiter must be one character"),
     ],
@@ -240,7 +294,7 @@ def test_impossible_options(options: dict[str, str], message: str, tmp_path: Pat
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     source = open_table(write(tmp_path / "a.csv", CSV), "nodes")
-    with pytest.raises(DataError, match=r"a\.csv: label_column.*got 'Nmae'; did you mean 'name'"):
+    with pytest.raises(UsageError, match=r"a\.csv: label_column.*got 'Nmae'; did you mean 'name'"):
         source.column("label_column", "Nmae")
 
 

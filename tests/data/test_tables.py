@@ -135,7 +135,11 @@ def test_named_columns_and_others() -> None:
         (["1.5", "1.50"], object),
         (["true", "false"], object),
         (["x", "7"], object),
+        (["007", "7"], object),
+        (["10", "08"], object),
+        (["-0", "1"], object),
         (["7", "-3"], np.int64),
+        (["0", "10"], np.int64),
     ],
 )
 def test_ids_of_text_files_are_what_is_written(ids: list[str], kind: Any, tmp_path: Path) -> None:
@@ -246,7 +250,7 @@ EDGE_CSV = "source,target,w\na,b,1\nb,c,2\n"
         (NODE_CSV, "source,target", {}, r"e\.csv has column names but no rows"),
         (NODE_CSV, "source,target\na,a\n", {}, "has no edges .1 rows, of which 1 are self-loops"),
         (NODE_CSV, "source\na\n", {}, r"e\.csv must have two columns.*got 'source'"),
-        (NODE_CSV, "source;target\na;b\n", {}, r"e\.csv, line 1: .*delimiter=';'"),
+        (NODE_CSV, "source;target\na;b,c\n", {}, r"e\.csv, line 1: .*delimiter=';'"),
         (NODE_CSV, "a,b\nb,c\n", {}, r"e\.csv: the first line must be column names.*'a' to 'b'"),
         (NODE_CSV, "1,2\n2,3\n", {}, r"e\.csv, line 1: column names must come first"),
         (NODE_CSV, EDGE_CSV + "c,a\n", {}, r"e\.csv, line 4: must have 3 cells.*got 2"),
@@ -302,12 +306,77 @@ def test_bad_files(
         ({"id_column": "topic"}, "'topic' is named in id_column and in label_column"),
         ({"source_column": "source"}, "given together"),
         ({"source_column": "w", "target_column": "w"}, "must differ"),
+        ({"weight_column": "source"}, "weight_column must not be one of an edge's ends"),
+        ({"weight_column": "missing"}, "weight_column must name a column, got 'missing'"),
+        ({"id_column": "missing"}, "id_column must name a column, got 'missing'"),
+        ({"label_column": "missing"}, "label_column must name a column, got 'missing'"),
         ({"text_columns": ["size"], "numeric_columns": "size"}, "'size' is named in numeric"),
     ],
 )
 def test_options_that_do_not_fit_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         import_tables(EDGES, NODES, **(OPTIONS | options))
+
+
+def test_each_text_file_has_its_own_delimiter(tmp_path: Path) -> None:
+    nodes = to_csv(NODES, tmp_path / "n.csv", ";")
+    edges = to_csv(EDGES, tmp_path / "e.csv")
+    graph = import_tables(edges, nodes, **OPTIONS).graph
+    assert graph.node_ids is not None
+    assert graph.node_ids.tolist() == NODES["id"]
+
+
+def test_missing_ids_among_numbers_of_a_text_file(tmp_path: Path) -> None:
+    nodes = to_csv({"id": [" 1", "NA", "3"], "f": [1, 2, 3]}, tmp_path / "n.csv")
+    edges = to_csv({"source": [1], "target": [" 3"]}, tmp_path / "e.csv")
+    with pytest.raises(DataError, match="line 3, column 'id': the id is missing"):
+        import_tables(edges, nodes)
+    to_csv({"id": [" 1", "3"], "f": [1, 2]}, nodes)
+    assert import_tables(edges, nodes).graph.num_edges == 2
+
+
+def test_the_first_column_as_ids_is_named() -> None:
+    edges = {"s": [1], "t": [2]}
+    taken = r"column 'size' \(the first one, taken for the ids since none is called id, node"
+    for sizes in ([1, 1, 2], [1.5, 2.5, 3.5], [1, None, 2]):
+        with pytest.raises(DataError, match=rf"{taken}.*(id_column|another column)"):
+            import_tables(edges, {"size": sizes, "f": [1, 2, 3]})
+        with pytest.raises(DataError) as error:
+            import_tables(edges, {"size": sizes, "f": [1, 2, 3]}, id_column="size")
+        assert "the first one" not in str(error.value)
+
+
+def test_long_ids_are_cut_in_messages() -> None:
+    long = "x" * 10_000
+    nodes = {"id": [long, "b"], "f": [1, 2]}
+    for edges, table in (
+        ({"s": [long], "t": ["c" * 10_000]}, nodes),
+        ({"s": ["d" * 10_000], "t": ["c" * 10_000]}, nodes),
+        ({"s": ["b"], "t": ["b"]}, {"id": [long, long], "f": [1, 2]}),
+        ({"s": ["1"], "t": [long]}, {"id": [1, 2], "f": [1, 2]}),
+    ):
+        with pytest.raises(DataError) as error:
+            import_tables(edges, table)
+        assert len(str(error.value)) < 600
+
+
+def test_ids_in_halves_of_a_float() -> None:
+    nodes = {"id": np.arange(3, dtype=np.float16), "f": [1, 2, 4]}
+    graph = import_tables({"s": [0], "t": [2]}, nodes).graph
+    assert graph.node_ids is not None
+    assert graph.node_ids.tolist() == [0, 1, 2]
+    assert graph.col.tolist() == [2, 0]
+
+
+def test_labels_that_count_as_empty_are_noted() -> None:
+    nodes = NODES | {"topic": ["x", "y", "x", "y", "NA", None], "part": NODES["part"]}
+    imported = import_tables(None, nodes, **OPTIONS)
+    assert imported.graph.y is not None
+    assert imported.graph.y.tolist() == [0, 1, 0, 1, -1, -1]
+    assert (
+        "nodes: label column 'topic' has cells that count as no label: 'NA' (1)"
+        in (imported.notes[0])
+    )
 
 
 def test_ids_in_memory_that_are_none() -> None:

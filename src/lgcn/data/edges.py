@@ -18,6 +18,7 @@ import torch
 
 import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.csr import CSR
+from lgcn.data.columns import quoted
 from lgcn.data.ids import NodeIndex, to_ids
 from lgcn.data.table_source import TableSource
 from lgcn.errors import DataError
@@ -103,7 +104,7 @@ def read_edges(
         for name, part in parts.items():
             getattr(edges, name).append(part if num_kept == len(part) else part[kept])
     if unknown and not drop_unknown:
-        raise _unknown_nodes(table, edges, unknown, nodes)
+        raise _unknown_nodes(table, edges, unknown, nodes, index.example)
     return edges
 
 
@@ -144,18 +145,23 @@ def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
 
 
 def _unknown_nodes(
-    table: TableSource, edges: EdgeList, unknown: list[tuple[int, Any, Any]], nodes: str
+    table: TableSource,
+    edges: EdgeList,
+    unknown: list[tuple[int, Any, Any]],
+    nodes: str,
+    example: Any,
 ) -> DataError:
     places = table.where([row for row, _, _ in unknown])
     examples = ", ".join(
-        f"{place} ({column} {'is empty' if id in (None, '') else repr(id)})"
+        f"{place} ({column} {'is empty' if id in (None, '') else quoted(id)})"
         for place, (_, column, id) in zip(places, unknown, strict=True)
     )
     hint = ""
     if edges.num_unknown == edges.num_rows:
         hint = (
-            "None fits: check that id_column, source_column and target_column name the right "
-            "columns. "
+            f"None fits: an id of {nodes} is {quoted(example)}. Check that id_column, "
+            "source_column and target_column name the right columns, and that both tables write "
+            "ids alike. "
         )
     return DataError(
         f"{table.name}: {edges.num_unknown} of {edges.num_rows} edges name nodes that are not in "

@@ -16,6 +16,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
+from lgcn.data.columns import quoted, without_halves, without_views
 from lgcn.errors import DataError
 from lgcn.splitmix import STEP, mix
 
@@ -42,6 +43,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    column = without_views(without_halves(column))
     kind = column.type
     if pa.types.is_floating(kind) and integer is not False:
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
@@ -51,7 +53,10 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
     elif pa.types.is_null(kind):
         column = column.cast(pa.int64() if integer else pa.string())
     elif not pa.types.is_integer(kind) and not _is_text(kind):
-        raise DataError(f"{where(0)}: ids must be whole numbers or texts, got {kind}")
+        raise DataError(
+            f"{where(0)}: ids must be whole numbers or texts, got {kind}. Change the column, or "
+            "name another one"
+        )
     too_large = pc.greater(column, _MAX_INT64) if column.type == pa.uint64() else None
     if integer is None:
         fits = too_large is None or not pc.any(too_large).as_py()
@@ -73,17 +78,16 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
 
 
 def _is_text(kind: Any) -> bool:
-    view = getattr(pa.types, "is_string_view", None)  # Arrow 16
-    plain = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return plain or (view is not None and bool(view(kind)))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _refuse(column: Any, wrong: Any, wanted: str, where: Callable[[int], str]) -> None:
     place = pc.index(wrong, True).as_py()
     if place >= 0:
         raise DataError(
-            f"{where(place)}: an id must be {wanted}, got {column[place].as_py()!r}. "
-            "Write the ids of both tables alike, all as whole numbers or all as text"
+            f"{where(place)}: an id must be {wanted}, got {quoted(column[place].as_py())}. "
+            "Write the ids of both tables alike, all as whole numbers or all as text, or name "
+            "another column"
         )
 
 
@@ -99,10 +103,12 @@ class NodeIndex:
 
     Attributes:
         repeated: The places of the first two entries that are the same, ``None`` where all differ.
+        example: One of the ids, ``None`` where there are none.
     """
 
     def __init__(self, ids: Any) -> None:
         self.integer = pa.types.is_integer(ids.type)
+        self.example = ids[0].as_py() if len(ids) else None
         self._low = 0
         self._table: Any = None
         self._texts: Any = None

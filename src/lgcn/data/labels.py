@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from lgcn.data.columns import is_single, listed, one_column, quoted, row_name, texts
+from lgcn.data.columns import (
+    EMPTY_WORDS,
+    is_single,
+    listed,
+    one_column,
+    quoted,
+    row_name,
+    storage,
+    texts,
+)
 from lgcn.errors import DataError, UsageError
 
 _FLAGS = {"0": 0, "false": 0, "1": 1, "true": 1}
@@ -31,12 +40,14 @@ class Labels(NamedTuple):
     """The labels of a table's rows.
 
     ``y`` is [N] with -1 where no class is known, or [N, L] of zeros and ones (rows of zeros where
-    nothing is known); ``names`` the classes or labels; ``known`` the rows that have a label.
+    nothing is known); ``names`` the classes or labels; ``known`` the rows that have a label;
+    ``notes`` what a user should know of cells that count as empty.
     """
 
     y: Tensor
     names: tuple[str, ...]
     known: np.ndarray[Any, np.dtype[np.bool_]]
+    notes: tuple[str, ...] = ()
 
 
 def read_labels(
@@ -52,7 +63,9 @@ def read_labels(
     One column is one class a row; blanks around a name do not count, and an empty cell is a row to
     be predicted. A column of lists, or of texts that ``separator`` parts, is several labels a row.
     Several columns are one label each, with 0 and 1 or false and true in them; a row with an empty
-    cell in any of them is one to be predicted.
+    cell in any of them is one to be predicted. Words for nothing (:data:`EMPTY_WORDS`, such as NA
+    or NaN) are empty cells, and so is -1 among classes 0, 1, ...; of the two classes -1 and 1 it is
+    one. What was taken for empty is in the notes.
 
     Args:
         table: A ``pyarrow.Table``.
@@ -96,9 +109,10 @@ def read_labels(
         if not separator:
             raise UsageError("label_separator must be at least one character, got an empty text")
         return _from_lists(pc.split_pattern(cells, separator), name, names, where)
-    classes = _classes(cells, name, names)
+    cells, notes = _without_empty(cells, name, names, minus_one=True)
+    classes = _classes(cells, name, names, notes)
     y = _codes(cells, name, classes, where)
-    return Labels(torch.from_numpy(y), classes, y >= 0)
+    return Labels(torch.from_numpy(y), classes, y >= 0, notes)
 
 
 def read_split(
@@ -159,20 +173,53 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _classes(cells: Any, column: str, names: Sequence[str] | None) -> tuple[str, ...]:
+def _without_empty(
+    cells: Any, column: str, names: Sequence[str] | None, *, minus_one: bool = False
+) -> tuple[Any, tuple[str, ...]]:
+    """The cells with null where a text stands for nothing, and a note on these.
+
+    Args:
+        cells: What :func:`texts` returns.
+        column: Its name.
+        names: The labels that a model knows, which are never nothing. (default: any)
+        minus_one: Whether -1 is nothing among whole numbers of at least 0. (default: ``False``)
+    """
+    words = set(EMPTY_WORDS.to_pylist())
+    if minus_one and pc.any(pc.equal(cells, "-1")).as_py():
+        others = set(pc.unique(cells.drop_null()).to_pylist() if names is None else names)
+        others -= {"-1", *words}
+        if others != {"1"} and all(name.isdecimal() for name in others):
+            words.add("-1")
+    words -= set(names or ())
+    empty = pc.is_in(cells, value_set=pa.array(words, pa.large_string()))
+    counts = pc.value_counts(cells.filter(empty)).to_pylist()
+    if not counts:
+        return cells, ()
+    found = ", ".join(f"{quoted(c['values'])} ({c['counts']})" for c in counts)
+    note = (
+        f"label column {column!r} has cells that count as no label: {found}. If it is a class, "
+        "give that class another name"
+    )
+    return pc.if_else(empty, pa.scalar(None, cells.type), cells), (note,)
+
+
+def _classes(
+    cells: Any, column: str, names: Sequence[str] | None, notes: Sequence[str]
+) -> tuple[str, ...]:
     """The names given, or those in the cells after a check that they can be classes."""
     if names is not None:
         return tuple(names)
     cells = cells.drop_null()
     found = pc.unique(cells).to_pylist()
+    also = "".join(f". The {note}" for note in notes)
     if not found:
         raise DataError(
-            f"label column {column!r} has no label; fill it in for the rows to train on"
+            f"label column {column!r} has no label; fill it in for the rows to train on{also}"
         )
     if len(found) == 1:
         raise DataError(
             f"label column {column!r} has one class only, {quoted(found[0])}; want two or "
-            "more. Fill in rows of another class, or name another column"
+            f"more. Fill in rows of another class, or name another column{also}"
         )
     if len(found) > max(20, len(cells) / 2):
         raise DataError(
@@ -184,7 +231,7 @@ def _classes(cells: Any, column: str, names: Sequence[str] | None) -> tuple[str,
         numbers = {name: float(name) for name in found}
     except ValueError:
         return tuple(sorted(found))
-    if not all(map(math.isfinite, numbers.values())):  # a class may be called "nan"
+    if not all(map(math.isfinite, numbers.values())):  # a class may be called "inf"
         return tuple(sorted(found))
     return tuple(sorted(found, key=lambda name: (numbers[name], name)))
 
@@ -213,10 +260,10 @@ def _from_lists(
     cells = pc.list_flatten(lists)
     if not is_single(cells):
         raise DataError(f"label column {column!r} holds {lists.type}; want lists of texts")
-    cells = texts(cells)
+    cells, notes = _without_empty(texts(cells), column, names)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     row = np.repeat(np.arange(len(lists)), lengths)
-    classes = _classes(cells, column, names)
+    classes = _classes(cells, column, names, notes)
     filled = lengths[lengths > 0]
     if set(classes) <= set(_FLAGS) and len(filled) and filled.min() == filled.max() > 1:
         raise DataError(
@@ -230,7 +277,7 @@ def _from_lists(
     y.numpy()[row, codes] = 1
     known = np.zeros(len(lists), dtype=bool)
     known[row] = True
-    return Labels(y, classes, known)
+    return Labels(y, classes, known, notes)
 
 
 def _from_columns(
@@ -250,7 +297,11 @@ def _from_columns(
         columns = list(names)
     y = torch.zeros(len(data[0]), len(columns))
     known = np.ones(len(data[0]), dtype=bool)
+    notes: tuple[str, ...] = ()
     for j, (name, column) in enumerate(zip(columns, data, strict=True)):
+        if storage(column) == "string":
+            column, found = _without_empty(texts(column), name, None)
+            notes += found
         flags = _words(
             column,
             f"label column {name!r}",
@@ -267,4 +318,4 @@ def _from_columns(
             f"the label columns {listed(columns)} have no row without an empty cell; "
             "fill them in for the rows to train on"
         )
-    return Labels(y, tuple(columns), known)
+    return Labels(y, tuple(columns), known, notes)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
+from lgcn.data.columns import EMPTY_WORDS, quoted
 from lgcn.data.encoder import FeatureEncoder
 from lgcn.data.ids import NodeIndex, to_ids
 from lgcn.data.labels import Labels, read_labels, read_split
@@ -80,6 +81,7 @@ def read_nodes(
     notes: list[str],
 ) -> tuple[Any, Any, NodeIndex]:
     """The table without the ids, the ids, and the index of these."""
+    by_default = id_column is None
     id_column = _id_column(source, id_column)
     roles = {"id_column": [id_column], "label_column": options.label_columns}
     roles |= {"split_column": [] if options.split_column is None else [options.split_column]}
@@ -107,42 +109,55 @@ def read_nodes(
     if options.encoder is not None:
         known = {column.name for column in options.encoder.columns}
         columns = [column for column in columns if column in known or column in place]
-    table = source.read(columns)
+    # Ids are what is written: as numbers, 007 and 7 would be the same.
+    table = source.read(columns, {id_column: pa.string()})
     if len(table) == 0:
         raise DataError(f"{source.name} has no rows. It must have one a node")
     if len(table) > MAX_NODES:
         raise DataError(f"{source.name} must have at most {MAX_NODES} rows, got {len(table)}")
-    ids = _node_ids(source, table, id_column)
+    which = f"column {id_column!r}"
+    if by_default and id_column.lower() not in ID_NAMES:
+        which += f" (the first one, taken for the ids since none is called {', '.join(ID_NAMES)})"
+    ids = _node_ids(source, table.column(id_column), which)
     index = NodeIndex(ids)
     if index.repeated is not None:
         first, second = source.where(index.repeated)
         raise DataError(
-            f"{source.name}: ids must differ, got {ids[index.repeated[0]].as_py()!r} in {first} "
-            f"and in {second} (column {id_column!r}). Remove one of the rows, or name another "
-            "column in id_column"
+            f"{source.name}: ids must differ, got {quoted(ids[index.repeated[0]].as_py())} in "
+            f"{first} and in {second}, {which}. Remove one of the rows, or name another column in "
+            "id_column"
         )
     return table.drop_columns([id_column]), ids, index
 
 
-def _node_ids(source: TableSource, table: Any, column: str) -> Any:
+def _node_ids(source: TableSource, column: Any, which: str) -> Any:
     def where(row: int) -> str:
-        return f"{source.name}, {source.where([row])[0]}, column {column!r}"
+        return f"{source.name}, {source.where([row])[0]}, {which}"
 
-    data = table.column(column)
-    kind = data.type
-    if source.textual and not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
-        # Dates, numbers with a point or with more digits than fit: ids are what is written.
-        data = source.read([column], {column: pa.string()}).column(0)
-    ids = to_ids(data, where)
+    ids = to_ids(_whole_numbers(column) if source.textual else column, where)
     missing = pc.is_null(ids)
     if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
         missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), True))
     row = pc.index(missing, True).as_py()
     if row >= 0:
         raise DataError(
-            f"{where(row)}: the id is missing. Every node needs one; fill it in or remove the row"
+            f"{where(row)}: the id is missing. Every node needs one; fill it in, remove the row, "
+            "or name another column in id_column"
         )
     return ids
+
+
+def _whole_numbers(texts: Any) -> Any:
+    """Texts as int64 if all are whole numbers as Python writes them, else as they are."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    empty = pc.is_in(trimmed, value_set=EMPTY_WORDS.cast(trimmed.type))
+    trimmed = pc.if_else(empty, pa.scalar(None, trimmed.type), trimmed)
+    try:
+        numbers = trimmed.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return texts
+    same = pc.all(pc.equal(numbers.cast(trimmed.type), trimmed)).as_py()
+    return numbers if same and numbers.null_count < len(numbers) else texts
 
 
 def _id_column(source: TableSource, name: str | None) -> str:
@@ -185,6 +200,7 @@ def node_data(
                 options.label_names,
                 first_line=first_line,
             )
+            notes += [f"{name}: {note}" for note in labels.notes]
             masks = options.split(table, labels, first_line)
             fields = {"y": labels.y, "label_names": labels.names}
             fields |= dict(zip(("train_mask", "val_mask", "test_mask"), masks, strict=True))

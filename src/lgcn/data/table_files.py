@@ -22,6 +22,8 @@ from lgcn.errors import DataError, UsageError
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npz")
 
+_NO_COLUMN = (pa.ArrowException, ValueError, TypeError, OverflowError)  # what Arrow raises
+
 
 def read_table(
     source: Any,
@@ -37,11 +39,15 @@ def read_table(
             ``.npz``), a pandas DataFrame, an Arrow table or anything that exports one, or a
             mapping from names to columns. Text files start with a line of column names.
         columns: Which to read. (default: all)
-        delimiter: Between the cells of a text file. (default: a comma in ``.csv``, a tab in
-            ``.tsv``; in ``.txt`` whichever of comma, semicolon, tab and bar the first lines have)
+        delimiter: Between the cells of a text file. (default: a tab in ``.tsv``; in ``.txt``
+            whichever of comma, semicolon, tab and bar the first lines have; in ``.csv`` a comma,
+            or one of the others where the first lines have no comma)
         encoding: Of a text file; a UTF-8 byte order mark does no harm. (default: UTF-8)
     """
-    return open_table(source, "the table", delimiter=delimiter, encoding=encoding).read(columns)
+    table = open_table(source, "the table", delimiter=delimiter, encoding=encoding)
+    for column in columns or ():
+        table.column("columns", column)
+    return table.read(columns)
 
 
 def open_table(
@@ -84,12 +90,14 @@ class _Held(TableSource):
     def read(
         self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
     ) -> Any:
-        return self._table if columns is None else self._table.select(list(columns))
+        table = self._table if columns is None else self._table.select(list(columns))
+        return self._sound(table)
 
     def batches(
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:
-        yield from self._table.select(list(columns)).to_batches(max_chunksize=1 << 20)
+        table = self._table.select(list(columns))
+        yield from self._sound_batches(table.to_batches(max_chunksize=1 << 20))
 
 
 class _Parquet(TableSource):
@@ -114,11 +122,14 @@ class _Parquet(TableSource):
     ) -> Any:
         with self._damage():
             names = self.columns if columns is None else list(columns)
-            return pyarrow.parquet.ParquetFile(self.path).read(names)
+            return self._sound(pyarrow.parquet.ParquetFile(self.path).read(names))
 
     def batches(
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:
+        yield from self._sound_batches(self._stored_batches(columns))
+
+    def _stored_batches(self, columns: Sequence[str]) -> Iterator[Any]:
         with self._damage():
             file = pyarrow.parquet.ParquetFile(self.path)
             yield from file.iter_batches(batch_size=1 << 17, columns=list(columns))
@@ -134,15 +145,10 @@ def _to_arrow(source: Any, role: str) -> Any:
         if isinstance(source, Mapping):
             return _from_columns(source, role)
         if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-            if not all(isinstance(name, str) for name in source.columns):
-                source = source.rename(columns=str)
-            named = any(name is not None for name in source.index.names)
-            return pa.Table.from_pandas(source, preserve_index=named)
+            return _from_pandas(source, role)
         if hasattr(source, "__arrow_c_stream__"):
             return pa.table(source)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
+    except _NO_COLUMN as error:
         raise DataError(
             f"{role}: cannot make an Arrow table of the {type(source).__name__}: "
             f"{first_line_of(error)}. Give each column one type and a name of its own"
@@ -151,6 +157,39 @@ def _to_arrow(source: Any, role: str) -> Any:
         f"{role} must be a path, a pandas DataFrame, an Arrow table or a dict of columns, "
         f"got {type(source).__name__}"
     )
+
+
+def _from_pandas(frame: Any, role: str) -> Any:
+    if not all(isinstance(name, str) for name in frame.columns):
+        frame = frame.rename(columns=str)
+    named = any(name is not None for name in frame.index.names)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=named)
+    except _NO_COLUMN:
+        for place, name in enumerate(frame.columns):  # what it says of mixed columns is not plain
+            column = frame.iloc[:, place]
+            try:
+                pa.array(column, from_pandas=True)
+            except _NO_COLUMN as error:
+                raise _no_column(column, name, role, error) from error
+        raise
+
+
+def _no_column(values: Any, column: str, name: str, error: Exception) -> DataError:
+    """The error for values that Arrow cannot make a column of."""
+    objects = getattr(values, "ndim", 0) == 1 and values.dtype.kind == "O"
+    cells = values if objects or isinstance(values, list | tuple) else ()
+    kinds = {type(cell).__name__ for cell in cells if not (cell is None or _is_nan(cell))}
+    if len(kinds) > 1:
+        some = sorted(kinds)[:5]
+        got = f", got {', '.join(some[:-1])} and {some[-1]}. Make them alike, for example all texts"
+    else:
+        got = f": {first_line_of(error)}"
+    return DataError(f"{name}: column {column!r} must hold values of one type{got}")
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and cell != cell
 
 
 def _from_columns(columns: Mapping[Any, Any], name: str) -> Any:
@@ -183,10 +222,8 @@ def _to_column(values: Any, column: str, name: str) -> Any:
                     f"got {array.dtype} in shape {list(array.shape)}"
                 )
         return pa.array(array)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise DataError(
-            f"{name}: column {column!r} must hold values of one type: {first_line_of(error)}"
-        ) from error
+    except _NO_COLUMN as error:
+        raise _no_column(values, column, name, error) from error
 
 
 def _from_npz(path: Path, role: str) -> Any:

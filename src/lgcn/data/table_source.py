@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lgcn.data.columns import did_you_mean
-from lgcn.errors import DataError
+import pyarrow as pa
+
+from lgcn.data.columns import decoded, did_you_mean, holds_texts, quoted
+from lgcn.errors import DataError, UsageError
+
+LONGEST_NAME = 1000  # characters of a column's name, which messages repeat
 
 
 class TableSource:
@@ -49,8 +53,8 @@ class TableSource:
     def column(self, argument: str, name: str) -> str:
         """``name`` if there is such a column."""
         if name not in self.columns:
-            raise DataError(
-                f"{self.name}: {argument} must name a column, got {name!r}; "
+            raise UsageError(
+                f"{self.name}: {argument} must name a column, got {quoted(name)}; "
                 f"{did_you_mean(str(name), self.columns)}"
             )
         return name
@@ -59,10 +63,56 @@ class TableSource:
         for name, count in Counter(self.columns).items():
             if count > 1:
                 raise DataError(
-                    f"{self.name}: column names must differ, got {name!r} {count} times. Rename "
-                    "all but one"
+                    f"{self.name}: column names must differ, got {quoted(name)} {count} times. "
+                    "Rename all but one"
                 )
+            if len(name) > LONGEST_NAME:
+                raise DataError(
+                    f"{self.name}: a column name must have at most {LONGEST_NAME} characters, got "
+                    f"{quoted(name)} with {len(name)}. Check that the names come first, and the "
+                    "delimiter"
+                )
+
+    def _sound(self, table: Any, first_row: int = 0) -> Any:
+        """``table``, rows of this one, once its texts are known to be UTF-8.
+
+        Arrow takes that for granted where a program says so. Dictionaries of string views, for
+        which it has few functions, become plain texts.
+        """
+        for place, column in enumerate(table.columns):
+            if not holds_texts(column.type):
+                continue
+            name = table.column_names[place]
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                row = next((i for i, cell in enumerate(column) if not _is_readable(cell)), 0)
+                raise DataError(
+                    f"{self.name}, {self.where([first_row + row])[0]}, column {name!r}: the text "
+                    "is not UTF-8. Write the column again with the encoding it has, for example "
+                    "by .str.decode('latin-1') in pandas"
+                ) from None
+            plain = decoded(column)
+            if plain is not column:
+                table = table.set_column(place, name, plain)
+        return table
+
+    def _sound_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+        first_row = 0
+        for batch in batches:
+            yield from self._sound(pa.Table.from_batches([batch]), first_row).to_batches()
+            first_row += len(batch)
+
+
+def _is_readable(cell: Any) -> bool:
+    try:
+        cell.as_py()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def first_line_of(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    """What an error says, in one line that is not long."""
+    text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return text if len(text) <= 300 else f"{text[:297]}..."

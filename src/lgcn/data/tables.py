@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lgcn.data.columns import listed, quoted
 from lgcn.data.edges import read_edges, to_adjacency
 from lgcn.data.encoder import FeatureEncoder
 from lgcn.data.ids import NodeIndex
@@ -97,7 +98,8 @@ def import_tables(
         ignore_columns: Columns that are not read. (default: none)
         unknown_nodes: What to do with edges that name no node of the node table, "error" or "drop".
             (default: "error")
-        delimiter, encoding: Of text files. (default: by the file's ending, and UTF-8)
+        delimiter, encoding: Of text files. (default: by the file's ending and first lines, and
+            UTF-8)
         name: The graph's. (default: that of the node file)
         encoder: Makes the features as a trained model knows them; the kinds of columns and what
             else :meth:`~lgcn.data.encoder.FeatureEncoder.fit` learns come from it. (default: fitted
@@ -130,6 +132,11 @@ def import_tables(
         ends = _end_columns(edge_source, source_column, target_column)
         if weight_column is not None:
             edge_source.column("weight_column", weight_column)
+        if weight_column in ends:
+            raise UsageError(
+                f"weight_column must not be one of an edge's ends, got {weight_column!r}. Name the "
+                "column of the weights, or leave weight_column away"
+            )
 
     notes: list[str] = []
     table, ids, index = read_nodes(source, id_column, options, _names(ignore_columns), notes)
@@ -201,7 +208,7 @@ def _end_columns(source: TableSource, start: str | None, end: str | None) -> tup
     if len(named) < 2:
         raise DataError(
             f"{source.name} must have two columns, the ids of an edge's ends, got "
-            f"{', '.join(map(repr, source.columns)) or 'none'}. If the file has more, give its "
+            f"{listed(source.columns) or 'none'}. If the file has more, give its "
             "delimiter"
         )
     lower = {column.lower(): column for column in reversed(named)}
@@ -215,9 +222,9 @@ def _check_header(source: TableSource, ends: tuple[str, str], index: NodeIndex) 
     """An edge list without column names would lose its first edge unseen."""
     if not index.integer and (index.find(pa.array(list(ends), pa.string())) >= 0).all():
         raise DataError(
-            f"{source.name}: the first line must be column names, got the edge {ends[0]!r} to "
-            f"{ends[1]!r}. Put a line of names above it, such as source and target, or name the "
-            "columns in source_column and target_column"
+            f"{source.name}: the first line must be column names, got the edge "
+            f"{quoted(ends[0])} to {quoted(ends[1])}. Put a line of names above it, such as source "
+            "and target, or name the columns in source_column and target_column"
         )
 
 

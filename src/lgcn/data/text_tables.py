@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
+from lgcn.data.columns import listed
 from lgcn.data.table_source import TableSource, first_line_of
 from lgcn.errors import DataError, UsageError
 
@@ -38,9 +39,14 @@ class TextTable(TableSource):
 
     def __init__(self, path: Path, kind: str, delimiter: str | None, encoding: str) -> None:
         self.path, self.name = path, str(path)
+        if delimiter is not None and not delimiter.isascii():  # Arrow wants one byte
+            raise UsageError(
+                f"delimiter must be one character of ASCII, such as ';', got {delimiter!r}. Write "
+                "the file with another one"
+            )
         try:
-            codec = codecs.lookup(encoding).name
-        except LookupError:
+            codec = _codec(encoding)
+        except (LookupError, ValueError, TypeError):
             raise UsageError(
                 f"encoding must be one that Python knows, such as utf-8, latin-1 or utf-16, "
                 f"got {encoding!r}"
@@ -48,7 +54,7 @@ class TextTable(TableSource):
         self._encoding = "utf-8" if codec == "utf-8-sig" else codec
         head = self._head()
         if delimiter is None and kind != ".txt":
-            delimiter = "\t" if kind == ".tsv" else ","
+            delimiter = "\t" if kind == ".tsv" else _guess_delimiter(head, most_usual=",")
         elif delimiter is None:
             delimiter = _guess_delimiter(head)
         self._delimiter = "\t" if delimiter == "\\t" else delimiter
@@ -95,7 +101,7 @@ class TextTable(TableSource):
         if all(_NUMBER.fullmatch(name) for name in names):
             raise DataError(
                 f"{self.name}, line {rows.line_num}: column names must come first, got numbers "
-                f"({', '.join(names[:4])}). Put a line of names above the rows"
+                f"({listed(names, 4)}). Put a line of names above the rows"
             )
         return names
 
@@ -239,6 +245,11 @@ class TextTable(TableSource):
                         "Give the encoding the file is in, for example encoding='latin-1' or "
                         "'cp1252', or save it as UTF-8"
                     )
+                except UnicodeError as error:  # of UTF-16 and UTF-32: no byte order mark
+                    return DataError(
+                        f"{self.name}: {first_line_of(error)}. Give the encoding the file is in, "
+                        "for example encoding='utf-8' or 'utf-16-le'"
+                    )
                 if not block:
                     break
         return None
@@ -264,10 +275,21 @@ def _is_safe(kind: Any) -> bool:
     return not (pa.types.is_null(kind) or pa.types.is_binary(kind))
 
 
-def _guess_delimiter(head: str) -> str:
-    """The one that parts the first lines into the same number of cells, the more the better."""
+def _codec(encoding: str) -> str:
+    """The name of a text encoding; some codecs of Python are for other things, or incomplete."""
+    "a,1\n".encode(encoding).decode(encoding, errors="replace")
+    return codecs.lookup(encoding).name
+
+
+def _guess_delimiter(head: str, most_usual: str | None = None) -> str:
+    """The one that parts the first lines into the same number of cells, the more the better.
+
+    Or ``most_usual``, where one of these lines has it.
+    """
     lines = head.splitlines()[:20]
     lines = [line for line in (lines[:-1] if len(head) >= _HEAD else lines) if line.strip()]
+    if most_usual is not None and any(most_usual in line for line in lines):
+        return most_usual
 
     def cells(delimiter: str) -> int:
         counts = {len(row) for row in csv.reader(lines, delimiter=delimiter)}

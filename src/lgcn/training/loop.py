@@ -341,7 +341,11 @@ def check_trainable(graph: Graph) -> None:
         if mask is None or not _any(mask):
             if split == "test":
                 continue
-            raise UsageError(f"{graph.name} has no {split} nodes: {split}_mask is empty")
+            raise UsageError(
+                f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, have "
+                f"{split!r} in some labelled rows of the split column, or change the share of "
+                "validation nodes (val, --val)"
+            )
         if not graph.multi_label and int(graph.y[mask].min()) < 0:
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
 
