@@ -111,9 +111,14 @@ def train(work: Path, num_edges: int) -> dict[str, Any]:
         max_steps=200,
         **MODEL,
     )
-    record = run_training(graph, config, out=work / "run").record
-    rates = {key: value for key, value in record.items() if key.endswith("_per_second")}
-    return {"count": 200, "of": "steps", "test_score": record["test_score"], **rates}
+    with PeakMemory() as memory:
+        peaks: list[int] = []  # until the last epoch: the exact scores of all nodes come after it
+        record = run_training(
+            graph, config, out=work / "run", on_epoch=lambda state: peaks.append(memory.peak)
+        ).record
+    found = {key: value for key, value in record.items() if key.endswith("_per_second")}
+    found |= {"test_score": record["test_score"], "steps_peak_megabytes": peaks[-1] / 1e6}
+    return {"count": 200, "of": "steps", "steps_seconds": record["seconds"], **found}
 
 
 def predict(work: Path, num_edges: int) -> dict[str, Any]:
@@ -238,6 +243,12 @@ def exponents(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
             "seconds": math.log(b["seconds"] / a["seconds"]) / growth,
             "memory": math.log(extra[1] / extra[0]) / growth,
         }
+        if "steps_peak_megabytes" in a:  # without the scores of all nodes at the end
+            extra = [max(1.0, s["steps_peak_megabytes"] - s["base_megabytes"]) for s in (a, b)]
+            found[f"{step}, steps alone"] = {
+                "seconds": math.log(b["steps_seconds"] / a["steps_seconds"]) / growth,
+                "memory": math.log(extra[1] / extra[0]) / growth,
+            }
     return found
 
 

@@ -391,6 +391,13 @@ def large(record: Record) -> str:
             if "left_out" in found:
                 rows.append([f"{result['edges']:,}", step, found["left_out"], "", ""])
                 continue
+            if "steps_seconds" in found:
+                rate = found["count"] / found["steps_seconds"]
+                peak = f"{found['steps_peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})"
+                seconds = f"{number(found['steps_seconds'])} s"
+                row = [f"{step}, {found['count']} steps alone", seconds, f"{rate:,.0f} steps", peak]
+                rows.append([f"{result['edges']:,}", *row])
+                step = f"{step}, with exact scores at the end"
             rows.append(
                 [
                     f"{result['edges']:,}",
