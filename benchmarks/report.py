@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks._common import RESULTS
 
-DOCUMENTS = (Path("docs/performance.md"), Path("docs/own-data.md"))
+DOCUMENTS = tuple(Path("docs") / f"{name}.md" for name in ("performance", "own-data", "scaling"))
 IMAGES = Path("docs/images")
 RIVAL_NAMES = {
     "padded_topk": "padding, `topk`",
@@ -383,6 +383,85 @@ def tables(record: Record) -> str:
     return table(["two CSV files", "times pyarrow", "seconds", "times the arrays", "peak MB"], rows)
 
 
+def large(record: Record) -> str:
+    """Each step of each size, then how time and memory grow."""
+    rows = []
+    for result in record["results"]:
+        for step, found in result["steps"].items():
+            if "left_out" in found:
+                rows.append([f"{result['edges']:,}", step, found["left_out"], "", ""])
+                continue
+            if "steps_seconds" in found:
+                rate = found["count"] / found["steps_seconds"]
+                peak = f"{found['steps_peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})"
+                seconds = f"{number(found['steps_seconds'])} s"
+                row = [f"{step}, {found['count']} steps alone", seconds, f"{rate:,.0f} steps", peak]
+                rows.append([f"{result['edges']:,}", *row])
+                step = f"{step}, with exact scores at the end"
+            rows.append(
+                [
+                    f"{result['edges']:,}",
+                    step,
+                    f"{number(found['seconds'])} s",
+                    f"{found['per_second']:,.0f} {found['of']}",
+                    f"{found['peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})",
+                ]
+            )
+    header = ["edges", "step", "time", "a second", "peak MB (base)"]
+    sizes = [result["edges"] for result in record["results"]]
+    grown = table(
+        [f"from {sizes[0]:,} to {sizes[-1]:,} edges", "exponent of the time", "of the memory"],
+        [
+            [step, f"{found['seconds']:.2f}", f"{found['memory']:.2f}"]
+            for step, found in record["exponents"].items()
+        ],
+    )
+    return f"{table(header, rows)}\n\n{grown}"
+
+
+def store_loader(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        each = result["microseconds_per_subgraph"]
+        rows.append(
+            [
+                f"{result['nodes']:,}",
+                number(result["speedup"]),
+                f"{number(each['numba'])} against {number(each['numpy'])}",
+                number(result["microseconds_per_subgraph_cold"]),
+                f"{number(result['loader_subgraphs_per_second'])} / "
+                f"{number(result['model_steps_per_second'])}",
+                f"{result['anonymous_megabytes']:.0f}",
+            ]
+        )
+    header = ["nodes", "times NumPy", "µs a sub-graph", "cold", "loader / model, a second", "MB"]
+    exponent = record["exponents"]["numba"]["exponent"]
+    return f"{table(header, rows)}\n\nThe time grows with the {exponent:.2f}th power of the nodes."
+
+
+def store_accuracy(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        cells = (f"{s['mean']:.1f} ± {s['std']:.1f}" for s in result["test_score"].values())
+        rows.append([result["dataset"], *cells, str(result["seeds"])])
+    return table(["test accuracy, %", "in memory", "from the store", "seeds"], rows)
+
+
+def fit_memory(record: Record) -> str:
+    rows = [
+        [
+            result["training"],
+            f"{result['feature_megabytes']:.0f} and {result['edge_megabytes']:.0f}",
+            "yes" if result["shares_features_and_edges"] else "no",
+            f"{result['peak_megabytes']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    first = record["results"][0]
+    graph = f"{first['nodes']:,} nodes, {first['entries']:,} entries, {first['features']} features"
+    return table([graph, "MB of features and edges", "shared", "MB that fit adds"], rows)
+
+
 def own_defaults(record: Record) -> str:
     rows = [
         [row["candidate"], f"{row['mean']:.1f}", f"{row['most']:.1f}"]
@@ -415,6 +494,10 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "compile": compiling,
     "subgraph": subgraph,
     "tables": tables,
+    "fit_memory": fit_memory,
+    "large": large,
+    "store_loader": store_loader,
+    "store_accuracy": store_accuracy,
     "own_defaults": own_defaults,
     "own_defaults-subgraphs": own_defaults,
     "scaling": scaling,

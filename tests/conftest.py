@@ -8,9 +8,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import pytest
@@ -35,6 +37,58 @@ def data_root() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f"LGCN_DATA is no folder: {folder}")
     return Path(folder)
+
+
+class Output(NamedTuple):
+    """What a command line printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object that is all of standard output."""
+        assert self.code == 0, self.err
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+    @property
+    def message(self) -> str:
+        """The error, which is one line and all there is."""
+        assert self.out == ""
+        assert self.err.count("\n") == 1
+        assert self.err.startswith("Error: ")
+        return self.err.removeprefix("Error: ").strip()
+
+    def notes(self, about: str) -> list[str]:
+        return [
+            line for line in self.err.splitlines() if line.startswith("Note: ") and about in line
+        ]
+
+
+@pytest.fixture
+def lgcn_(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Output]:
+    """Runs a command line in this process. No failure may show a traceback."""
+    from lgcn import cli
+
+    def run(*args: object) -> Output:
+        monkeypatch.setattr(sys, "argv", ["lgcn", *map(str, args)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        code = end.value.code or 0
+        assert isinstance(code, int)
+        output = Output(code, *capsys.readouterr())
+        assert "Traceback" not in output.err
+        if output.code not in (0, 130):
+            assert "Error" in output.err
+            assert output.out == ""
+        return output
+
+    return run
 
 
 @pytest.fixture(scope="session")

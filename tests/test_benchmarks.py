@@ -23,7 +23,10 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["k_largest", "layer", "fusion", "training_step", "epoch", "subgraph", "tables", "scaling"],
+    [
+        *("k_largest", "layer", "fusion", "training_step", "epoch", "subgraph", "scaling"),
+        *("tables", "fit_memory", "store_loader", "store_accuracy", "large"),
+    ],
 )
 def test_each_benchmark_runs_and_writes_what_the_report_reads(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

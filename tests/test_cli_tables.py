@@ -7,17 +7,16 @@ import json
 import re
 import shlex
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lgcn import cli, cli_tables
+from lgcn import cli_tables
 from lgcn.data.check import suggest_k
 from lgcn.data.tables import import_tables
 from lgcn.training import Run, loop
@@ -33,32 +32,6 @@ RUN = ("--out", "run", *FEW)
 
 # The command line prints the library's warnings, which are errors elsewhere in the tests.
 pytestmark = pytest.mark.filterwarnings("always::UserWarning")
-
-
-class Output(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The one JSON object that is all of standard output."""
-        assert self.code == 0, self.err
-        assert self.out.count("\n") == 1
-        return json.loads(self.out)
-
-    @property
-    def message(self) -> str:
-        """The error, which is one line and all there is."""
-        assert self.out == ""
-        assert self.err.count("\n") == 1
-        assert self.err.startswith("Error: ")
-        return self.err.removeprefix("Error: ").strip()
-
-    def notes(self, about: str) -> list[str]:
-        return [
-            line for line in self.err.splitlines() if line.startswith("Note: ") and about in line
-        ]
 
 
 def label(i: int) -> str:
@@ -110,22 +83,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("nodes.csv", node_columns())
     write("edges.csv", edge_columns())
     return tmp_path
-
-
-@pytest.fixture
-def lgcn_(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable:
-    """Runs a command line in this process. No failure may show a traceback."""
-
-    def run(*args: object) -> Output:
-        monkeypatch.setattr(sys, "argv", ["lgcn", *map(str, args)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        output = Output(end.value.code or 0, *capsys.readouterr())
-        assert "Traceback" not in output.err
-        return output
-
-    return run
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
-"""Dropout of a sparse matrix's entries: of their weights, or of the entries themselves."""
+"""Sparse matrices by rows: dropout of weights or of entries, and parts of a matrix."""
 
 from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn import Graph
-from lgcn.csr import CSR
+from lgcn.csr import CSR, has_self_loop, one_index_dtype, row_blocks, sparse_features, take_rows
 from lgcn.ops import k_largest_values, spmm
 
 RandomGraph = Callable[..., Graph]
@@ -93,3 +95,45 @@ def test_an_entry_of_weight_zero_is_an_entry_until_it_is_removed() -> None:
     matrix = CSR(torch.tensor([0, 1000]), torch.zeros(1000, dtype=torch.long), torch.zeros(1000))
     torch.manual_seed(0)
     assert 400 < matrix.drop_edges(0.5).col.numel() < 600
+
+
+# Parts of a matrix.
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 20))
+def test_row_blocks_cover_the_rows_and_are_no_larger_than_asked(
+    counts: list[int], entries: int
+) -> None:
+    rowptr = torch.tensor([0, *counts]).cumsum(0)
+    blocks = list(row_blocks(rowptr, entries))
+    assert [row for start, stop in blocks for row in range(start, stop)] == list(range(len(counts)))
+    for start, stop in blocks:
+        assert start < stop
+        assert stop == start + 1 or sum(counts[start:stop]) <= entries
+
+
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+def test_rows_with_a_self_loop(index: torch.dtype) -> None:
+    rowptr, col = torch.tensor([0, 2, 2, 4, 5]), torch.tensor([3, 0, 1, 2, 0])
+    assert has_self_loop(rowptr, col.to(index)).tolist() == [True, False, True, False]
+
+
+def test_offsets_and_columns_get_one_dtype() -> None:
+    matrix = CSR(torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1], dtype=torch.int32))
+    part = matrix.rows(1, 2)
+    assert part.rowptr.dtype == part.col.dtype == torch.int32
+    assert (part.rowptr.tolist(), part.col.tolist()) == ([0, 2], [0, 1])
+    same = torch.tensor([0, 1])
+    assert one_index_dtype(same, same) == (same, same)
+
+
+@pytest.mark.parametrize("rows", [slice(1, 4), slice(0, 0), torch.tensor([4, 0, 4]), slice(3, 9)])
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+def test_rows_of_sparse_features(rows: slice | Tensor, index: torch.dtype) -> None:
+    x = torch.arange(30.0).view(5, 6) * (torch.arange(30).view(5, 6) % 3 == 0)
+    csr = x.to_sparse_csr()
+    csr = sparse_features(csr.crow_indices(), csr.col_indices().to(index), csr.values(), 6)
+    taken = take_rows(csr, rows)
+    assert torch.equal(taken.to_dense(), x[rows])
+    assert taken.crow_indices().dtype == taken.col_indices().dtype

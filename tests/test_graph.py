@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -462,3 +463,132 @@ def test_nodes_without_a_known_label() -> None:
     assert several.unlabelled().tolist() == [False, False, True, False]
     assert Graph.from_edge_index(PATH, y=y).unlabelled().tolist() == [True, False, True, False]
     assert Graph.from_edge_index(PATH).unlabelled().all()
+
+
+# Rows of the adjacency, and features as they are stored.
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 1000),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["no", "some", "kept"]),
+    st.data(),
+)
+def test_rows_of_the_adjacency_are_those_of_the_whole(
+    random_graph: RandomGraph,
+    seed: int,
+    weighted: bool,
+    normalize: bool,
+    self_loops: bool,
+    loops: str,
+    data: st.DataObject,
+) -> None:
+    graph = random_graph(12, 0.3, seed=seed, weighted=weighted, self_loops=loops != "no")
+    if loops == "kept":  # degrees of a larger graph, rows with and without loops
+        graph = graph.subgraph(torch.randperm(12)[:9])
+    start = data.draw(st.integers(0, graph.num_nodes))
+    stop = data.draw(st.integers(start, graph.num_nodes))
+    expected = graph.adjacency(normalize=normalize, self_loops=self_loops).rows(start, stop)
+    rows = graph.adjacency_rows(start, stop, normalize=normalize, self_loops=self_loops)
+    for one, other in zip(rows, expected, strict=True):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_rows_of_the_adjacency_must_be_there(random_graph: RandomGraph) -> None:
+    for start, stop in ((-1, 2), (3, 2), (0, 13)):
+        with pytest.raises(ValueError, match="between 0 and 12"):
+            random_graph().adjacency_rows(start, stop)
+
+
+FEATURES = torch.arange(36.0).view(12, 3) / 4  # which all types hold exactly
+STORED = {
+    "float32": (FEATURES, None),
+    "float64": (FEATURES.double(), None),
+    "float16": (FEATURES.half(), None),
+    "bfloat16": (FEATURES.bfloat16(), None),
+    "uint8": ((FEATURES * 4).byte(), torch.tensor([[0.25] * 3, [0.0] * 3])),
+    "sparse": (FEATURES.to_sparse_csr(), None),
+    "sparse half": (FEATURES.half().to_sparse_csr(), None),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize(
+    "rows", [None, slice(2, 7), torch.tensor([5, 1, 5]), torch.arange(12) % 3 == 1]
+)
+def test_features_are_floating_point_numbers(
+    random_graph: RandomGraph, kind: str, rows: Tensor | slice | None
+) -> None:
+    x, scale = STORED[kind]
+    graph = random_graph(x=x, feature_scale=scale)
+    found = graph.features(rows)
+    assert found.dtype == (torch.float64 if kind == "float64" else torch.float32)
+    assert found.layout == x.layout
+    expected = FEATURES if rows is None else FEATURES[rows]
+    assert torch.equal(found.to_dense().float(), expected)
+
+
+def test_features_in_float_are_not_copied(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    assert graph.features() is graph.x
+    assert graph.features(slice(2, 4)).data_ptr() == graph.x[2:].data_ptr()
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_subgraphs_and_their_batches_have_features_to_compute_with(
+    random_graph: RandomGraph, kind: str
+) -> None:
+    x, scale = STORED[kind]
+    graph = random_graph(x=x, feature_scale=scale, node_weight=torch.arange(12.0))
+    nodes = torch.tensor([7, 2, 9])
+    part = graph.subgraph(nodes)
+    assert part.feature_scale is None
+    assert torch.equal(part.x.to_dense().float(), FEATURES[nodes])
+    assert part.node_weight.tolist() == [7, 2, 9]
+    both = Graph.concat([part, graph])
+    assert both.feature_scale is None
+    assert torch.equal(both.x.to_dense().float(), torch.cat([FEATURES[nodes], FEATURES]))
+    assert both.node_weight.tolist() == [7, 2, 9, *range(12)]
+    assert torch.equal(graph.to_pyg().x.to_dense().float(), FEATURES)
+
+
+def test_a_graph_without_features_says_so(random_graph: RandomGraph) -> None:
+    with pytest.raises(ValueError, match="must have features"):
+        random_graph(x=None).features()
+
+
+@pytest.mark.parametrize("scale", [torch.ones(3), torch.ones(2, 4)])
+def test_a_scale_must_fit_the_features(random_graph: RandomGraph, scale: Tensor) -> None:
+    with pytest.raises(ValueError, match="feature_scale"):
+        random_graph(feature_scale=scale)
+    with pytest.raises(ValueError, match="feature_scale"):
+        random_graph(x=None, feature_scale=torch.ones(2, 0))
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_offsets_may_be_wider_than_columns(random_graph: RandomGraph, normalize: bool) -> None:
+    graph = random_graph()
+    mixed = Graph._trusted(graph.rowptr, graph.col.int(), x=graph.x)
+    nodes = torch.tensor([3, 8, 1, 0])
+    options = {"normalize": normalize, "self_loops": True}
+    for one, other in (
+        (mixed.adjacency(**options), graph.adjacency(**options)),
+        (mixed.adjacency_rows(2, 9, **options), graph.adjacency_rows(2, 9, **options)),
+        (mixed.subgraph(nodes).adjacency(**options), graph.subgraph(nodes).adjacency(**options)),
+        (Graph.concat([mixed] * 2).adjacency(), Graph.concat([graph] * 2).adjacency()),
+    ):
+        assert one.rowptr.dtype == one.col.dtype
+        assert torch.equal(dense(one, 24), dense(other, 24))
+
+
+def test_a_trusted_graph_is_not_read_also_when_it_is_changed() -> None:
+    rowptr, col = torch.tensor([0, 1, 1]), torch.tensor([7], dtype=torch.int32)
+    graph = Graph._trusted(rowptr, col)  # wrong, which a look at col would show
+    assert replace(graph, y=torch.tensor([0, 1])).num_classes == 2
+    with pytest.raises(ValueError, match="one row per node"):
+        replace(graph, y=torch.tensor([0]))
+    with pytest.raises(ValueError, match="vector of int32 or int64"):
+        Graph._trusted(rowptr, col.float())

@@ -1,13 +1,14 @@
 """Prediction equals the model's forward in evaluation mode."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
-from lgcn import LGCN, Graph
+from lgcn import LGCN, Graph, inference
 from lgcn.errors import UsageError
-from lgcn.inference import embed, predict
+from lgcn.inference import embed, forward, predict
 
 RandomGraph = Callable[..., Graph]
 
@@ -64,3 +65,44 @@ def test_sparse_features(random_graph: RandomGraph) -> None:
 def test_features_are_needed(random_graph: RandomGraph) -> None:
     with pytest.raises(UsageError, match=r"toy has no features \(x\)"):
         predict(LGCN(5, 3), random_graph(x=None, name="toy"))
+
+
+def refuse(*_: object) -> None:
+    raise AssertionError("the whole graph was computed at once")
+
+
+def test_large_graphs_go_layer_by_layer_by_themselves(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, model = random_graph(), LGCN(5, 3)
+    both = Graph.concat([graph, random_graph(9, seed=1)])
+    whole = [predict(model, both), embed(model, both), embed(model, both, 1)]
+    one = [forward(model, graph), forward(model, graph, embed=True)]
+    monkeypatch.setattr(LGCN, "forward", refuse)
+    monkeypatch.setattr(LGCN, "embed", refuse)
+    with pytest.raises(AssertionError, match="at once"):
+        predict(model, graph)
+    monkeypatch.setattr(inference, "MAX_FORWARD_BYTES", 1000)
+    by_layers = [predict(model, both), embed(model, both), embed(model, both, 1)]
+    torch.testing.assert_close(by_layers, whole)
+    torch.testing.assert_close([forward(model, graph), forward(model, graph, embed=True)], one)
+
+
+def test_what_a_forward_needs(random_graph: RandomGraph) -> None:
+    def need(graph: Graph, **options: object) -> int:
+        return inference._forward_bytes(LGCN(5, 3, **options), graph)
+
+    graph, denser, larger = (random_graph(n, p) for n, p in ((40, 0.1), (40, 0.2), (80, 0.1)))
+    # The grid [N, k + 1, C] of the last LGCL, and what its convolution makes of it.
+    assert need(graph) > 2 * 4 * 40 * 9 * 40
+    assert need(graph, layer="gcn") < need(graph) < need(graph, k=20)
+    assert need(graph) < need(denser)
+    assert need(larger) > 1.9 * need(graph)
+    stored = replace(graph, x=torch.zeros(40, 5000, dtype=torch.uint8))
+    assert need(stored) > 4 * 40 * 5000
+
+
+def test_features_of_other_types_are_decoded(random_graph: RandomGraph) -> None:
+    graph, model = random_graph(), LGCN(5, 3)
+    stored = replace(graph, x=graph.x.half())
+    torch.testing.assert_close(predict(model, stored), predict(model, graph), rtol=0.01, atol=0.01)

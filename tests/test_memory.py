@@ -1,12 +1,22 @@
-"""Out of memory: what the message says, and what it is."""
+"""Sizes as users write them, what is in memory, and what is said where it is too little."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from lgcn.errors import LGCNError
-from lgcn.memory import OutOfMemory, empty, needs_memory
+from lgcn.errors import LGCNError, UsageError
+from lgcn.memory import (
+    OutOfMemory,
+    PeakMemory,
+    anonymous_memory,
+    empty,
+    format_memory,
+    needs_memory,
+    parse_memory,
+    trim_memory,
+)
 
 
 def full(*_: Any, **__: Any) -> None:
@@ -49,3 +59,65 @@ def test_the_inner_message_is_kept() -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(KeyError, match="other"), needs_memory("a step"):
         raise KeyError("other")
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ("2GB", 2 * 10**9),
+        (" 1.5 gib ", 3 * 2**29),
+        ("512MB", 512 * 10**6),
+        ("100k", 10**5),
+        ("64MiB", 2**26),
+        (".5T", 5 * 10**11),
+        ("4096", 4096),
+        (4096, 4096),
+    ],
+)
+def test_sizes(value: Any, size: int) -> None:
+    assert parse_memory(value) == size
+
+
+@pytest.mark.parametrize(
+    "value", ["", "GB", "2 apples", "-1GB", "1,5GB", "nan", 0, -4, True, 2.5, None, "0GB", "1e3"]
+)
+def test_what_is_no_size(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"scratch must be a size such as '2GB'.* got"):
+        parse_memory(value, "scratch")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(12, "12 bytes"), (1000, "1 kB"), (1_230_000, "1.3 MB"), (4 * 10**9, "4 GB")],
+)
+def test_sizes_in_messages_are_enough(size: int, text: str) -> None:
+    assert format_memory(size) == text
+    if "bytes" not in text:
+        assert parse_memory(text) >= size
+
+
+def test_anonymous_memory_and_its_peak() -> None:
+    trim_memory()  # else freed memory, still resident, may be used unseen
+    with PeakMemory(every=0.001) as peak:
+        before = anonymous_memory()
+        held = np.ones(200 * 10**6, np.uint8)
+        assert anonymous_memory() - before > 100 * 10**6
+        del held
+    assert peak.peak - before > 100 * 10**6
+
+
+def test_mapped_files_are_not_anonymous(tmp_path: Any) -> None:
+    values = np.memmap(tmp_path / "values", np.uint8, "w+", shape=(40 * 10**6,))
+    before = anonymous_memory()
+    values[:] = 1
+    assert anonymous_memory() - before < 10 * 10**6
+
+
+def test_memory_that_was_freed_can_be_given_back() -> None:
+    held = [np.ones(50_000, np.uint8) for _ in range(1000)]
+    kept = held[::100]
+    before = anonymous_memory()
+    del held
+    trim_memory()
+    assert anonymous_memory() < before - 20 * 10**6
+    assert len(kept) == 10

@@ -12,8 +12,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lgcn import layerwise
 from lgcn.errors import UsageError
-from lgcn.predictions import check_output, predictions, write_predictions
+from lgcn.predictions import (
+    Written,
+    check_output,
+    prediction_blocks,
+    predictions,
+    write_predictions,
+)
 
 LOGITS = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 5.0]])
 
@@ -136,3 +143,61 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         write_predictions(pa.table({"a": [[1, 2]]}), path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_blocks_make_the_same_file(
+    tmp_path: Path, suffix: str, multi_label: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layerwise, "READ_VALUES", 12)
+    logits = torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
+    ids = pa.array([f"node {i}" for i in range(10)])
+    nodes = torch.arange(10) % 4 != 2
+    options: dict[str, Any] = {"multi_label": multi_label, "temperature": 2, "abstain_below": 0.5}
+    table = predictions(logits, ["a", "b", "c"], node_ids=ids, **options).filter(nodes.numpy())
+    whole, blocks = tmp_path / f"whole{suffix}", tmp_path / f"blocks{suffix}"
+    seen = []
+    pieces = prediction_blocks(
+        logits,
+        ["a", "b", "c"],
+        node_ids=lambda start, stop: ids[start:stop],
+        nodes=nodes,
+        on_progress=lambda *step: seen.append(step),
+        **options,
+    )
+    written = write_predictions(pieces, blocks)
+    assert written == Written(8, table["predicted"].null_count) == write_predictions(table, whole)
+    assert seen == [("predictions", stop, 10) for stop in (4, 8, 10)]
+    if suffix == ".parquet":
+        assert pyarrow.parquet.read_table(blocks).equals(table)
+    else:
+        assert blocks.read_bytes() == whole.read_bytes()
+
+
+def test_nodes_keep_their_numbers_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layerwise, "READ_VALUES", 3)
+    tables = list(prediction_blocks(LOGITS, [7, 8, 9]))
+    assert len(tables) == 3
+    assert pa.concat_tables(tables).equals(predictions(LOGITS, [7, 8, 9]))
+
+
+def test_no_nodes_make_a_file_with_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    written = write_predictions(prediction_blocks(torch.empty(0, 2), ["a", "b"]), path)
+    assert written == Written(0, 0)
+    assert path.read_text() == '"node","predicted","confidence","probability_a","probability_b"\n'
+
+
+def test_a_failure_between_blocks_leaves_nothing(tmp_path: Path) -> None:
+    def ids(start: int, stop: int) -> Any:
+        raise OSError("no space left")
+
+    def pieces() -> Any:
+        yield predictions(LOGITS, ["a", "b", "c"])
+        yield from prediction_blocks(LOGITS, ["a", "b", "c"], node_ids=ids)
+
+    for suffix in (".csv", ".parquet"):
+        with pytest.raises(OSError, match="no space left"):
+            write_predictions(pieces(), tmp_path / f"a{suffix}")
+    assert list(tmp_path.iterdir()) == []

@@ -1,33 +1,29 @@
 """The command line: a thin skin over the library."""
 
-import json
 import os
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lgcn import cli_store
+from lgcn.cli_output import err, out
+from lgcn.cli_output import print_json as _print_json
+from lgcn.cli_store import GraphStore, MemoryCeiling
 from lgcn.cli_tables import Edges, Nodes, table_paths, takes_tables
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
-from lgcn.progress import epoch_progress
+from lgcn.progress import epoch_progress, step_progress
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
 # where another program uses a core. OpenMP reads this when torch is imported, hence here.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Results go to standard output, everything said on the way to standard error. The library proper
-# (torch, PyG, Numba) is imported inside the commands, so that --help answers at once.
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
+# The library proper (torch, PyG, Numba) is imported inside the commands, so that --help answers at
+# once.
 app = typer.Typer(
     name="lgcn",
     help="Learnable graph convolutional networks: train, evaluate, predict.",
@@ -37,6 +33,9 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.command()(cli_store.generate)
+app.command("import")(takes_tables(cli_store.import_, leave_out=("edges", "directed")))
+app.command()(cli_store.embed)
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
@@ -105,6 +104,9 @@ def train(
     ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run in --out.")] = False,
+    graph: GraphStore = None,
+    memory: MemoryCeiling = None,
+    max_steps: Annotated[int | None, typer.Option(help="Stop after so many steps.")] = None,
     root: Root = None,
     as_json: Json = False,
     tables: dict[str, Any],
@@ -120,10 +122,12 @@ def train(
         if isinstance(value, dict) and isinstance(settings.get(key), dict):
             value = {**settings[key], **value}
         settings[key] = value
-    settings |= {k: v for k, v in (("dataset", dataset), ("seed", seed)) if v is not None}
+    flags = {"dataset": dataset, "seed": seed, "memory": memory, "max_steps": max_steps}
+    settings |= {key: value for key, value in flags.items() if value is not None}
+    _one_source(dataset, graph, bool(tables))
+    if graph is not None:
+        settings |= {"dataset": "store", "dataset_options": {"path": str(graph.absolute())}}
     if tables:
-        if dataset not in (None, "tables"):
-            raise UsageError(f"give --dataset {dataset} or your own --edges and --nodes, not both")
         if "label_column" not in tables:
             raise UsageError("--label-column is missing: the column of --nodes that has the labels")
         settings |= {"dataset": "tables", "dataset_options": tables}
@@ -146,22 +150,32 @@ def train(
             return
     else:
         chosen = Config.create(**settings)
-        name = Path(str(chosen.dataset_options.get("nodes", chosen.dataset))).stem
+        options = chosen.dataset_options
+        name = Path(str(options.get("nodes") or options.get("path") or chosen.dataset)).stem
         run = Run(folder if folder is not None else _new_folder(name, chosen.seed))
         if run.started and not overwrite:
             raise UsageError(
                 f"{run.folder} already holds a run; choose another --out, go on with it by "
                 "--resume, or replace it by --overwrite"
             )
-    graph = load_dataset(chosen.dataset, root, **chosen.dataset_options)
+    loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
     with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
         try:
-            result = run_training(graph, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
+            result = run_training(loaded, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
         except KeyboardInterrupt:  # the second one; typer would end without a word
             raise TrainingInterrupted(
                 f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
             ) from None
     _report(result.record, as_json)
+
+
+def _one_source(dataset: str | None, graph: Path | None, tables: bool) -> None:
+    """There is one graph to work on."""
+    given = {"--dataset": dataset is not None, "--graph": graph is not None}
+    given["your own --edges and --nodes"] = tables
+    named = [name for name, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise UsageError(f"give one of {' and '.join(named)}, not both")
 
 
 def _new_folder(name: str, seed: int) -> Path:
@@ -186,7 +200,7 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
     table.add_column("score", justify="right")
     table.add_row("validation, best epoch", _percent(record["val_score"]))
     table.add_row("[bold]test, at that epoch[/bold]", f"[bold]{_percent(record['test_score'])}[/]")
-    if record["dataset"] != "tables":  # there is nothing to compare with
+    if record["dataset"] not in ("tables", "store"):  # there is nothing to compare with
         table.add_row(
             "[dim]test, the released program's rule (looks at the test set)[/dim]",
             f"[dim]{_percent(record['test_score_released_rule'])}[/dim]",
@@ -219,26 +233,27 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
 def evaluate(
     run: RunFolder,
     dataset: OtherDataset = None,
+    graph: GraphStore = None,
     edges: Edges = None,
     nodes: Nodes = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Score a trained model on the training, validation and test nodes, or on new tables."""
+    """Score a trained model on the training, validation and test nodes, or on another graph."""
     from lgcn.graph import SPLITS
     from lgcn.sampling import separate
     from lgcn.training import evaluate as run_evaluation
     from lgcn.training.metrics import metric_name
 
-    model, graph, spec = _load(run, dataset, root, edges, nodes, labels="needed")
-    scores = run_evaluation(model, separate(graph), SPLITS)
+    model, loaded, spec, _ = _load(run, dataset, root, graph, edges, nodes, labels="needed")
+    scores = run_evaluation(model, separate(loaded), SPLITS)
     if not scores:
-        raise UsageError(f"{graph.name} has no labelled nodes to score")
-    record = {"dataset": graph.name, "metric": metric_name(spec.multi_label), "run": str(run)}
+        raise UsageError(f"{loaded.name} has no labelled nodes to score")
+    record = {"dataset": loaded.name, "metric": metric_name(spec.multi_label), "run": str(run)}
     if as_json:
         _print_json({**record, "splits": scores})
         return
-    table = Table(title=escape(f"{run} on {graph.name}"), title_justify="left")
+    table = Table(title=escape(f"{run} on {loaded.name}"), title_justify="left")
     for column in ("split", "nodes", record["metric"], "loss"):
         table.add_column(column, justify="left" if column == "split" else "right")
     for split, values in scores.items():
@@ -255,8 +270,10 @@ def predict(
         Path, typer.Option(help="File to write, .csv, .tsv or .parquet; replaced if it exists.")
     ],
     dataset: OtherDataset = None,
+    graph: GraphStore = None,
     edges: Edges = None,
     nodes: Nodes = None,
+    memory: MemoryCeiling = None,
     abstain_below: Annotated[
         float | None,
         typer.Option(help="Predict nothing where the confidence is lower, e.g. 0.8."),
@@ -269,52 +286,62 @@ def predict(
 ) -> None:
     """Write label, confidence and class probabilities of every node to a table."""
     from lgcn.inference import predict as run_prediction
-    from lgcn.predictions import check_output, predictions, write_predictions
+    from lgcn.layerwise import layerwise
+    from lgcn.predictions import check_output, prediction_blocks, write_predictions
     from lgcn.training import Run
 
     check_output(output)
     labels: Labels = "if there" if unlabelled_only else "not read"
-    model, graph, spec = _load(run, dataset, root, edges, nodes, labels=labels)
+    model, loaded, spec, node_ids = _load(run, dataset, root, graph, edges, nodes, labels=labels)
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
-    table = predictions(
-        run_prediction(model, graph),
-        names,
-        multi_label=spec.multi_label,
-        temperature=Run(run).temperature(),
-        node_ids=graph.node_ids,
-        abstain_below=abstain_below,
-    )
-    if unlabelled_only:
-        table = table.filter(graph.unlabelled().numpy())
-    write_predictions(table, output)
-    abstained = table["predicted"].null_count
-    record = {"output": str(output), "nodes": len(table), "abstained": abstained}
+    with step_progress(err) as on_progress:
+        if memory is None:
+            scores = run_prediction(model, loaded)
+        else:
+            scores = layerwise(model, loaded, memory=memory, on_progress=on_progress)
+        blocks = prediction_blocks(
+            scores,
+            names,
+            node_ids=node_ids,
+            nodes=loaded.unlabelled() if unlabelled_only else None,
+            on_progress=on_progress,
+            multi_label=spec.multi_label,
+            temperature=Run(run).temperature(),
+            abstain_below=abstain_below,
+        )
+        written = write_predictions(blocks, output)
+    record = {"output": str(output), "nodes": written.nodes, "abstained": written.abstained}
     if as_json:
         _print_json({**record, "classes": list(names)})
         return
-    silent = f", {abstained} of them left open" if abstain_below is not None else ""
-    out.print(escape(f"wrote {len(table)} predictions to {output}{silent}"), soft_wrap=True)
+    silent = f", {written.abstained} of them left open" if abstain_below is not None else ""
+    out.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
 
 
 def _load(
     run: Path,
     dataset: str | None,
     root: Path | None,
+    store: Path | None,
     edges: Path | None,
     nodes: Path | None,
     *,
     labels: Labels,
-) -> tuple[Any, Any, Any]:
-    """The model of a run and the graph to use it on; ``labels`` says what new tables must have."""
+) -> tuple[Any, Any, Any, Any]:
+    """The model of a run, the graph to use it on, the model's specification, and the nodes' ids.
+
+    ``labels`` says what new tables must have.
+    """
     from lgcn.data import load_dataset
     from lgcn.training import Run
 
     model, config, spec = Run(run).load_model()
     options = dict(config.dataset_options) if dataset in (None, config.dataset) else {}
     name = dataset or config.dataset
+    _one_source(dataset, store, edges is not None or nodes is not None)
+    if store is not None:
+        name, options = "store", {"path": str(store.absolute())}
     if edges is not None or nodes is not None:
-        if dataset is not None:
-            raise UsageError(f"give --dataset {dataset} or your own --edges and --nodes, not both")
         if edges is None or nodes is None:
             raise UsageError("new tables are two: give both --edges and --nodes")
         name = "tables"
@@ -334,7 +361,7 @@ def _load(
     if edges is not None and labels == "needed":
         known = ~graph.unlabelled()
         graph = replace(graph, train_mask=None, val_mask=None, test_mask=known, _derived={})
-    return model, graph, spec
+    return model, graph, spec, cli_store.node_ids(graph, options.get("path"))
 
 
 def _for_new_tables(options: dict[str, Any], labels: Labels) -> dict[str, Any]:
@@ -373,7 +400,7 @@ def warmup(as_json: Json = False) -> None:
     """Compile all kernels now, which takes minutes, so that no training waits for it."""
     from lgcn.warmup import warmup as run_warmup
 
-    with _step_bar() as on_step:
+    with step_progress(err) as on_step:
         done = run_warmup(on_step=on_step)
     if as_json:
         _print_json(done._asdict())
@@ -386,22 +413,6 @@ def warmup(as_json: Json = False) -> None:
         table.add_row(name, *map(str, counts))
     out.print(table)
     out.print(f"{done.seconds:.1f} s; kept in", *map(escape, done.folders), sep="\n")
-
-
-@contextmanager
-def _step_bar() -> Iterator[Any]:
-    """A progress bar with a text for each step on a terminal, silence elsewhere."""
-    if not err.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda text, number, total: bar.update(
-            task, completed=number, total=total, description=text
-        )
 
 
 @data_app.command("list")
@@ -427,11 +438,15 @@ def data_info(
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Sizes of a data set."""
+    """Sizes of a data set, or of a graph store."""
     from lgcn.data import load_dataset
+    from lgcn.data.store_format import is_store
     from lgcn.graph import SPLITS
 
-    graph = load_dataset(dataset, root)
+    if is_store(dataset):  # also one in a folder that has the name of a data set
+        graph = load_dataset("store", path=dataset)
+    else:
+        graph = load_dataset(dataset, root)
     degree = graph.rowptr.diff()
     record: dict[str, Any] = {
         "name": graph.name,
@@ -510,10 +525,6 @@ def data_path(
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,14 +73,21 @@ def _flags(
     """What :func:`takes_tables` adds; the names are those of lgcn.data.tables.import_tables."""
 
 
-def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the flags above; it gets what was set as a dict ``tables``."""
-    flags = inspect.signature(_flags).parameters
+def takes_tables(
+    command: Callable[..., None], *, leave_out: Collection[str] = ()
+) -> Callable[..., None]:
+    """Gives a command the flags above; it gets what was set as a dict ``tables``.
+
+    Args:
+        command: The command.
+        leave_out: Flags that it has itself, or not at all. (default: none)
+    """
+    flags = {n: p for n, p in inspect.signature(_flags).parameters.items() if n not in leave_out}
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
         tables = {name: given.pop(name) for name in flags}
-        command(**given, tables=_checked(tables))
+        command(**given, tables=_given(tables) if leave_out else _checked(_given(tables)))
 
     own = inspect.signature(command)
     kept = [parameter for name, parameter in own.parameters.items() if name != "tables"]
@@ -91,13 +98,17 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
     return wrapper
 
 
-def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were set."""
-    tables = {
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags that were set; zero is a value."""
+    return {
         name: value
-        for name, value in given.items()
+        for name, value in flags.items()
         if value not in (None, []) and value is not False
     }
+
+
+def _checked(tables: dict[str, Any]) -> dict[str, Any]:
+    """The options, if they name both tables or nothing."""
     if not tables:
         return {}
     if "nodes" not in tables or "edges" not in tables:

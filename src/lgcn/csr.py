@@ -1,11 +1,14 @@
 """Sparse matrices by rows, of the adjacency and of sparse features."""
 
+# mypy: disable-error-code="untyped-decorator"
+
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numba
 import torch
 from torch import Tensor
 
@@ -37,7 +40,8 @@ class CSR(NamedTuple):
         """The rows from ``start`` up to ``end``; the entries are views."""
         first, last = int(self.rowptr[start]), int(self.rowptr[end])
         weight = None if self.weight is None else self.weight[first:last]
-        return CSR(self.rowptr[start : end + 1] - first, self.col[first:last], weight)
+        rowptr, col = one_index_dtype(self.rowptr[start : end + 1] - first, self.col[first:last])
+        return CSR(rowptr, col, weight)
 
     def drop_weights(self, p: float) -> CSR:
         """Sets every weight to zero with probability p and scales up the rest, as dropout does.
@@ -114,24 +118,56 @@ def to_csr(
     return CSR(rowptr, source[order], None if edge_weight is None else edge_weight[order])
 
 
-def add_self_loops(matrix: CSR) -> CSR:
-    """Puts an entry of weight one first in every row that has no entry on the diagonal."""
+def one_index_dtype(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one dtype, as the operators take them.
+
+    A store counts entries in 64 bits and numbers nodes in 32. The few rows that are worked on at
+    a time have few entries, so it is the offsets that change.
+    """
+    if rowptr.dtype == col.dtype:
+        return rowptr, col
+    if col.numel() <= torch.iinfo(torch.int32).max:
+        return rowptr.int(), col.int()
+    return rowptr.long(), col.long()
+
+
+def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
+    """Puts an entry of weight one first in every row that has no entry on the diagonal.
+
+    Row i of ``matrix`` is row ``first_row`` + i of the adjacency.
+    """
     rowptr, col, weight = matrix
     row = row_of_entry(rowptr)
     missing = torch.ones(rowptr.numel() - 1, dtype=torch.bool, device=col.device)
-    missing[row[row == col]] = False
+    missing[row[row + first_row == col]] = False
     added = torch.cat([missing.new_zeros(1, dtype=torch.long), missing.cumsum(0)])
     new_rowptr = (rowptr + added).to(rowptr.dtype)
     loop_at = new_rowptr[:-1][missing].long()
     moved_to = torch.arange(col.numel(), device=col.device) + added[row + 1]
     new_col = col.new_empty(col.numel() + loop_at.numel())
-    new_col[loop_at] = torch.nonzero(missing).squeeze(1).to(col.dtype)
+    new_col[loop_at] = (torch.nonzero(missing).squeeze(1) + first_row).to(col.dtype)
     new_col[moved_to] = col
     if weight is None:
         return CSR(new_rowptr, new_col)
     new_weight = weight.new_ones(new_col.numel())
     new_weight[moved_to] = weight
     return CSR(new_rowptr, new_col, new_weight)
+
+
+def has_self_loop(rowptr: Tensor, col: Tensor) -> Tensor:
+    """A mask of the rows that have an entry on the diagonal, found in one reading of ``col``."""
+    looped = torch.zeros(rowptr.numel() - 1, dtype=torch.bool)
+    _mark_self_loops(rowptr.cpu().numpy(), col.cpu().numpy(), looped.numpy())
+    return looped.to(col.device)
+
+
+@numba.njit(nogil=True, cache=True)
+def _mark_self_loops(rowptr: Any, col: Any, looped: Any) -> None:
+    for i in range(looped.shape[0]):
+        found = False
+        for e in range(rowptr[i], rowptr[i + 1]):
+            found |= col[e] == i
+        looped[i] = found
 
 
 def row_sums(matrix: CSR) -> Tensor:
@@ -141,15 +177,37 @@ def row_sums(matrix: CSR) -> Tensor:
     return sums.index_add_(0, row_of_entry(matrix.rowptr), matrix.weight)
 
 
-def take_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """Rows of a dense or sparse CSR matrix."""
+def row_blocks(rowptr: Tensor, entries: int = 1 << 22) -> Iterator[tuple[int, int]]:
+    """Cuts the rows into runs [start, stop) of at most so many entries, or of one longer row."""
+    start, num_rows = 0, rowptr.numel() - 1
+    while start < num_rows:
+        # By bisection: reading all of rowptr would bring a mapped one into memory.
+        last = min(int(rowptr[start]) + entries, int(rowptr[-1]))
+        stop = int(torch.searchsorted(rowptr, last, right=True)) - 1
+        stop = min(max(stop, start + 1), start + entries, num_rows)
+        yield start, stop
+        start = stop
+
+
+def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:
+    """Rows of a dense or sparse CSR matrix, at the cost of these rows.
+
+    Rows are numbers, not counted from the end, or a slice without a step.
+    """
     if x.layout != torch.sparse_csr:
-        return x[rows]
-    starts, counts = x.crow_indices()[rows], x.crow_indices().diff()[rows]
+        return x[rows] if isinstance(rows, slice) else x.index_select(0, rows)
+    all_rowptr, all_col, all_values = x.crow_indices(), x.col_indices(), x.values()
+    if isinstance(rows, slice):
+        start, stop, _ = rows.indices(x.size(0))
+        part = CSR(all_rowptr, all_col, all_values).rows(start, max(start, stop))
+        return sparse_features(part.rowptr, part.col, part.values(x.dtype), x.size(1))
+    starts = all_rowptr[rows]
+    counts = all_rowptr[rows + 1] - starts
     rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     entry = torch.arange(int(rowptr[-1]), device=x.device)
     entry = entry + (starts - rowptr[:-1]).repeat_interleave(counts)
-    return sparse_features(rowptr, x.col_indices()[entry], x.values()[entry], x.size(1))
+    rowptr, col = one_index_dtype(rowptr.to(all_rowptr.dtype), all_col[entry])
+    return sparse_features(rowptr, col, all_values[entry], x.size(1))
 
 
 def stack_rows(parts: Sequence[Tensor]) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
-from lgcn.csr import CSR, add_self_loops, row_sums, stack_rows, take_rows, to_csr
-from lgcn.ops.csr import check_layout, check_range
+from lgcn.csr import (
+    CSR,
+    add_self_loops,
+    has_self_loop,
+    one_index_dtype,
+    row_sums,
+    sparse_features,
+    stack_rows,
+    take_rows,
+    to_csr,
+)
+from lgcn.ops.csr import INDEX_DTYPES, check_layout, check_range
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
 
@@ -21,6 +32,9 @@ if TYPE_CHECKING:
     from lgcn.data.encoder import FeatureEncoder
 
 SPLITS = ("train", "val", "test")
+# What a sub-graph takes along of its nodes, one row each. The features go through features().
+NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
+PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +42,25 @@ class Graph:
     r"""A graph, or several: adjacency, features, labels and splits.
 
     The names are PyG's where PyG has one. A graph does not change once it is made; what is derived
-    from it (:meth:`adjacency`) is computed once and kept.
+    from it (:meth:`adjacency`) is computed once and kept. Its tensors may be maps of files
+    (:func:`lgcn.data.store.open_store`), which is why most methods work on the rows they are asked
+    for and on no others.
 
     Args:
         rowptr, col: CSR adjacency. Row i lists the nodes that node i aggregates from, in the order
             that breaks ties (:func:`lgcn.k_largest`).
-        x: Features, dense or sparse (``torch.sparse_csr``). (default: none)
+        x: Features, dense or sparse (``torch.sparse_csr``), of any type; :meth:`features` gives
+            them as floating point numbers. (default: none)
+        feature_scale: For features that are stored as small integers, [2, F]: a feature is ``x``
+            times the first row plus the second. (default: ``x`` is taken as it is)
         y: Class of every node, -1 where it is unknown; or a [N, L] matrix of zeros and ones where a
             node can have several of L labels. (default: none)
         train_mask, val_mask, test_mask: Boolean masks of nodes. (default: none)
         edge_weight: One weight an entry of ``col``. (default: all one)
         degree: Sum of the weights of each row that the normalisation uses. A sub-graph keeps those
             of the graph it was cut from. (default: computed from the rows)
+        node_weight: How much each node counts in the loss of a batch, for start nodes that were
+            not drawn uniformly. (default: all the same)
         ptr: Node offsets of the separate graphs, as in a PyG batch. (default: one graph)
         n_id: For a sub-graph, its nodes' numbers in the graph it was cut from. (default: none)
         node_ids: The user's names for the nodes. (default: their numbers)
@@ -58,19 +79,24 @@ class Graph:
     test_mask: Tensor | None = None
     edge_weight: Tensor | None = None
     degree: Tensor | None = None
+    node_weight: Tensor | None = None
     ptr: Tensor | None = None
     n_id: Tensor | None = None
     node_ids: np.ndarray[Any, Any] | None = None
     label_names: tuple[str, ...] | None = None
     encoder: FeatureEncoder | None = None
+    feature_scale: Tensor | None = None
     name: str = "graph"
     _derived: dict[tuple[bool, bool], CSR] = field(default_factory=dict, repr=False)
+    # Of a graph whose rowptr and col were checked by other means than reading all of them here.
+    _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_layout(self.rowptr, self.col)
-        check_range(self.rowptr, self.col, self.num_nodes)
+        if not self._checked:
+            check_layout(self.rowptr, self.col)
+            check_range(self.rowptr, self.col, self.num_nodes)
         n = self.num_nodes
-        for key in ("x", "y", "train_mask", "val_mask", "test_mask", "degree", "n_id", "node_ids"):
+        for key in PER_NODE:
             value = getattr(self, key)
             if value is not None and value.shape[0] != n:
                 raise ValueError(
@@ -78,6 +104,12 @@ class Graph:
                 )
         if self.x is not None and self.x.dim() != 2:
             raise ValueError(f"x must have shape [nodes, features], got {tuple(self.x.shape)}")
+        scale = self.feature_scale
+        if scale is not None and (self.x is None or tuple(scale.shape) != (2, self.x.size(1))):
+            raise ValueError(
+                f"feature_scale must have shape [2, features] and come with x, got "
+                f"{tuple(scale.shape)} for {self.num_features} features"
+            )
         if self.edge_weight is not None and self.edge_weight.shape != self.col.shape:
             raise ValueError(
                 f"edge_weight must have one entry per entry of col ({self.col.numel()}), "
@@ -92,6 +124,17 @@ class Graph:
                     f"{split}_mask must be a one-dimensional boolean mask, got {mask.dtype} "
                     f"in shape {tuple(mask.shape)}"
                 )
+
+    @classmethod
+    def _trusted(cls, rowptr: Tensor, col: Tensor, **fields: Any) -> Graph:
+        """A graph whose adjacency is known to be right, so that it need not be read.
+
+        ``rowptr`` may then be int64 and ``col`` int32. What the methods return has one dtype.
+        """
+        for name, index in (("rowptr", rowptr), ("col", col)):
+            if index.dim() != 1 or index.dtype not in INDEX_DTYPES:
+                raise ValueError(f"{name} must be a vector of int32 or int64, got {index.dtype}")
+        return cls(rowptr, col, **fields, _checked=True)
 
     @classmethod
     def from_edge_index(
@@ -156,7 +199,9 @@ class Graph:
     def to_pyg(self) -> Data:
         """The graph as PyG's ``Data``, with ``edge_index``; sparse features stay sparse."""
         data = Data(edge_index=self.edge_index, num_nodes=self.num_nodes)
-        keys = ("x", "y", "train_mask", "val_mask", "test_mask", "edge_weight", "ptr", "n_id")
+        if self.x is not None:
+            data["x"] = self.features()
+        keys = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "ptr", "n_id")
         for key in keys:
             if getattr(self, key) is not None:
                 data[key] = getattr(self, key)
@@ -244,24 +289,83 @@ class Graph:
         """
         key = (normalize, self_loops)
         if key not in self._derived:
-            matrix = CSR(self.rowptr, self.col, self.edge_weight)
+            matrix = CSR(*one_index_dtype(self.rowptr, self.col), self.edge_weight)
             degree = self.degree if self.degree is not None else row_sums(matrix)
             if self_loops:
                 looped = add_self_loops(matrix)
                 degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
                 matrix = looped
             if normalize:
-                scale = degree.clamp(min=0).rsqrt()
-                scale[degree <= 0] = 0
+                scale = _inverse_root(degree)
                 weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
                 matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
             self._derived[key] = matrix
         return self._derived[key]
 
+    def adjacency_rows(
+        self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False
+    ) -> CSR:
+        """The rows from ``start`` up to ``stop`` of :meth:`adjacency`, made of these rows alone.
+
+        Columns are the nodes of the whole graph. Nothing is kept, except which nodes have a
+        self-loop, where that matters: the first call then reads the whole adjacency once.
+
+        Args:
+            start, stop: Node numbers, 0 <= start <= stop <= num_nodes.
+            normalize, self_loops: See :meth:`adjacency`.
+        """
+        if not 0 <= start <= stop <= self.num_nodes:
+            raise ValueError(
+                f"rows must lie between 0 and {self.num_nodes}, got start {start} and stop {stop}"
+            )
+        matrix = CSR(self.rowptr, self.col, self.edge_weight).rows(start, stop)
+        if self_loops:
+            matrix = add_self_loops(matrix, start)
+        if normalize:
+            own, other = self._row_degree()[start:stop], self._row_degree()[matrix.col]
+            if self_loops:
+                looped = self._has_self_loop
+                if looped is None:
+                    own, other = own + 1, other + 1
+                else:
+                    own, other = own + ~looped[start:stop], other + ~looped[matrix.col]
+            weight = _inverse_root(own)[row_of_entry(matrix.rowptr)] * _inverse_root(other)
+            matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
+        return matrix
+
+    @cached_property
+    def _has_self_loop(self) -> Tensor | None:
+        """A mask of the nodes that have one, ``None`` where there are none."""
+        looped = has_self_loop(self.rowptr, self.col)
+        return looped if bool(looped.any()) else None
+
+    def features(self, rows: Tensor | slice | None = None) -> Tensor:
+        """Rows of ``x`` as they enter a model: float32 (float64 where ``x`` is that).
+
+        Args:
+            rows: Node numbers, a boolean mask, or a slice without a step. (default: all nodes)
+        """
+        if self.x is None:
+            raise ValueError("the graph must have features x, got none")
+        x = self.x
+        if rows is not None:
+            if isinstance(rows, Tensor) and rows.dtype == torch.bool:
+                rows = rows.nonzero().squeeze(1)
+            x = take_rows(x, rows)
+        if x.layout == torch.sparse_csr:
+            return _plain_sparse(x)
+        if x.dtype != torch.float64:
+            x = x.to(torch.float32)
+        if self.feature_scale is not None:
+            # x is a copy here, unless it was float already, and then it is not ours to change.
+            x = torch.addcmul(self.feature_scale[1], x, self.feature_scale[0])
+        return x
+
     def subgraph(self, nodes: Tensor, *, keep_degree: bool = True) -> Graph:
         """The induced sub-graph on ``nodes``, which must be distinct; rows keep their order.
 
-        Nodes of separate graphs (``ptr``) become one graph.
+        Nodes of separate graphs (``ptr``) become one graph. Features become float32, as
+        :meth:`features` gives them.
 
         Args:
             nodes: Node numbers, the sub-graph's nodes come in this order; or a boolean mask.
@@ -275,14 +379,15 @@ class Graph:
         if keep_degree:
             degree = self._row_degree()[nodes]
         ids = nodes if self.n_id is None else self.n_id[nodes]
+        taken: dict[str, Any] = {
+            key: value.index_select(0, nodes)  # a third of the time of value[nodes]
+            for key in NODE_TENSORS
+            if (value := getattr(self, key)) is not None
+        }
         return Graph(
-            rowptr,
-            col,
-            x=None if self.x is None else take_rows(self.x, nodes),
-            y=None if self.y is None else self.y[nodes],
-            train_mask=None if self.train_mask is None else self.train_mask[nodes],
-            val_mask=None if self.val_mask is None else self.val_mask[nodes],
-            test_mask=None if self.test_mask is None else self.test_mask[nodes],
+            *one_index_dtype(rowptr, col),
+            x=None if self.x is None else self.features(nodes),
+            **taken,
             edge_weight=None if self.edge_weight is None else self.edge_weight[entry],
             degree=degree,
             n_id=ids,
@@ -312,7 +417,7 @@ class Graph:
         first_entry = torch.tensor([0] + [graph.num_edges for graph in graphs]).cumsum(0)
         rowptr = [g.rowptr[:-1] + o for g, o in zip(graphs, first_entry, strict=False)]
         parts: dict[str, Any] = {}
-        for key in ("x", "y", "train_mask", "val_mask", "test_mask", "edge_weight", "degree"):
+        for key in ("x", *NODE_TENSORS, "edge_weight", "degree"):
             values = [getattr(graph, key) for graph in graphs]
             present = [value is not None for value in values]
             if key == "degree" and any(present):  # the others' are those of their rows
@@ -321,11 +426,15 @@ class Graph:
             if any(present) and not all(present):
                 raise ValueError(f"{key} must be given for all graphs or for none")
             if all(present):
+                if key == "x":  # each graph may have a scale of its own
+                    values = [graph.features() for graph in graphs]
                 parts[key] = stack_rows(values)
         n_id = [graph.n_id for graph in graphs]
         return Graph(
-            torch.cat([*rowptr, first_entry[-1:].to(rowptr[0])]),
-            torch.cat([g.col + o for g, o in zip(graphs, offsets, strict=False)]),
+            *one_index_dtype(
+                torch.cat([*rowptr, first_entry[-1:].to(rowptr[0])]),
+                torch.cat([g.col + o for g, o in zip(graphs, offsets, strict=False)]),
+            ),
             ptr=offsets,
             n_id=torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
             label_names=graphs[0].label_names,
@@ -357,3 +466,19 @@ class Graph:
 def _covers(ptr: Tensor, num_nodes: int) -> bool:
     bounds = ptr.tolist()
     return bounds[:1] == [0] and bounds[-1] == num_nodes and bounds == sorted(bounds)
+
+
+def _inverse_root(degree: Tensor) -> Tensor:
+    """One over the root of each degree, 0 for nodes that have none."""
+    scale = degree.clamp(min=0).rsqrt()
+    scale[degree <= 0] = 0
+    return scale
+
+
+def _plain_sparse(x: Tensor) -> Tensor:
+    """Sparse features in one index dtype and in float32 (float64 where they are that)."""
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    rowptr, col = x.crow_indices(), x.col_indices()
+    if x.dtype == dtype and rowptr.dtype == col.dtype:
+        return x
+    return sparse_features(*one_index_dtype(rowptr, col), x.values().to(dtype), x.size(1))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from lgcn.calibration import calibrated, confidence
 from lgcn.data.options import real_number
 from lgcn.errors import UsageError
 from lgcn.files import atomic
+from lgcn.layerwise import OnProgress, read_blocks
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 SEPARATOR = ";"  # between the labels of a node that has several
@@ -53,11 +55,7 @@ def predictions(
         raise UsageError(
             f"label_names must have one name a class ({num_classes}), got {len(label_names)}"
         )
-    ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
-    if ids.shape != (num_nodes,):
-        raise UsageError(
-            f"node_ids must have one id a node ({num_nodes}), got shape {list(ids.shape)}"
-        )
+    ids = _id_column(node_ids, num_nodes)
     chances = calibrated(logits.detach().cpu(), multi_label, temperature)
     sure = confidence(chances, multi_label)
     abstains = None
@@ -69,10 +67,48 @@ def predictions(
     else:
         index = pa.array(chances.argmax(dim=1).numpy(), mask=abstains)
         predicted = pa.array(np.asarray(label_names).tolist()).take(index)
-    columns = {"node": pa.array(ids), "predicted": predicted, "confidence": pa.array(sure.numpy())}
+    columns = {"node": ids, "predicted": predicted, "confidence": pa.array(sure.numpy())}
     for name, column in zip(label_names, chances.t().contiguous(), strict=True):
         columns[f"probability_{name}"] = pa.array(column.numpy())
     return pa.table(columns)
+
+
+def prediction_blocks(
+    scores: Tensor,
+    label_names: Sequence[Any],
+    *,
+    node_ids: Callable[[int, int], Any] | None = None,
+    nodes: Tensor | None = None,
+    on_progress: OnProgress | None = None,
+    **options: Any,
+) -> Iterator[pa.Table]:
+    """The table of :func:`predictions` in pieces, so that it need not fit in memory.
+
+    Args:
+        scores: Scores before softmax or sigmoid, of all nodes.
+        label_names: The names of the classes or labels.
+        node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
+            :meth:`lgcn.data.store.Store.node_ids` does. (default: their numbers)
+        nodes: A mask of the nodes that the table is to have. (default: all)
+        on_progress: Called after each piece with a name, the nodes done, and all nodes.
+        **options: ``multi_label``, ``temperature`` and ``abstain_below`` of :func:`predictions`.
+    """
+    for start, stop, logits in read_blocks(scores):
+        ids = np.arange(start, stop) if node_ids is None else node_ids(start, stop)
+        table = predictions(logits, label_names, node_ids=ids, **options)
+        yield table if nodes is None else table.filter(nodes[start:stop].cpu().numpy())
+        if on_progress is not None:
+            on_progress("predictions", stop, scores.shape[0])
+
+
+def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
+    """The ids as a column, the numbers of the nodes where there are none."""
+    if not isinstance(node_ids, pa.Array):
+        node_ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
+    shape = [len(node_ids)] if isinstance(node_ids, pa.Array) else list(node_ids.shape)
+    if shape != [num_nodes]:
+        raise UsageError(f"node_ids must have one id a node ({num_nodes}), got shape {shape}")
+    return pa.array(node_ids)
 
 
 def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -98,19 +134,45 @@ def check_output(path: str | Path) -> Path:
     return path
 
 
-def write_predictions(table: pa.Table, path: str | Path) -> None:
-    """Writes the table as CSV, TSV or Parquet, by the ending of the path; replaces a file there.
+class Written(NamedTuple):
+    """What a file of predictions holds."""
 
-    In text files a null is an empty cell, and texts stand in quotes.
+    nodes: int
+    abstained: int
+
+
+def write_predictions(tables: pa.Table | Iterable[pa.Table], path: str | Path) -> Written:
+    """Writes a table as CSV, TSV or Parquet, by the ending of the path; replaces a file there.
+
+    The file appears when all of it is written. In text files a null is an empty cell, and texts
+    stand in quotes.
+
+    Args:
+        tables: The table, or its pieces (:func:`prediction_blocks`), at least one.
+        path: The file.
     """
     path = check_output(path)
-    with atomic(path) as temporary, temporary.open("wb") as file:
-        if path.suffix.lower() == ".parquet":
-            from pyarrow import parquet
+    pieces = iter([tables] if isinstance(tables, pa.Table) else tables)
+    first = next(pieces)
+    nodes = abstained = 0
+    with (
+        atomic(path) as temporary,
+        temporary.open("wb") as file,
+        _writer(file, path.suffix.lower(), first.schema) as writer,
+    ):
+        for table in chain([first], pieces):
+            writer.write_table(table)
+            nodes += len(table)
+            abstained += table["predicted"].null_count
+    return Written(nodes, abstained)
 
-            parquet.write_table(table, file)
-        else:
-            from pyarrow import csv
 
-            delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-            csv.write_csv(table, file, csv.WriteOptions(delimiter=delimiter))
+def _writer(file: IO[bytes], suffix: str, schema: pa.Schema) -> Any:
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(file, schema)
+    from pyarrow import csv
+
+    delimiter = "\t" if suffix == ".tsv" else ","
+    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=delimiter))

@@ -84,5 +84,30 @@ def _scores(state: State) -> str:
     now = state.history[-1]
     return (
         f"loss {now['train_loss']:.3f}  validation {now['val_score']:.3f} "
-        f"(best {state.best_val_score:.3f})"
+        f"(best {state.best_val_score:.3f})" + (f"  {state.rates}" if state.rates else "")
     )
+
+
+@contextmanager
+def step_progress(console: Console) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar over the steps of long work on a terminal, silence elsewhere.
+
+    Gives a function to call with what is being done, how much of it is done, and how much there is
+    in all, 0 where that is not known.
+    """
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda text, done, total: bar.update(
+            task, completed=done, total=total or None, description=text
+        )

@@ -21,7 +21,7 @@ from lgcn.graph import Graph
 from lgcn.ops import k_largest, spmm
 from lgcn.ops.csr import INDEX_DTYPES
 from lgcn.ops.k_largest import k_largest_grid
-from lgcn.sampling import select_subgraph
+from lgcn.sampling import RandomWalkLoader, select_subgraph
 
 # The narrower types are computed in float32.
 FLOAT_DTYPES = (torch.float32, torch.float64)
@@ -84,7 +84,9 @@ def _steps(
     """Calls of public functions, which reach the kernels with the types that they have in use."""
     yield "tables", _tables
     for index_dtype in index_dtypes:
-        yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, index_dtype)
+        yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, *_rows(1, index_dtype))
+    rowptr, col = _rows(1, torch.int64)
+    yield "sub-graphs of a store", partial(_subgraph, rowptr, col.int())
     for dtype in float_dtypes:
         yield f"dropout, {_name(dtype)}", partial(_dropout, dtype)
         for index_dtype in index_dtypes:
@@ -119,9 +121,10 @@ def _tables() -> None:
         to_adjacency([start], [end], weights, 2, directed=False)
 
 
-def _subgraph(index_dtype: torch.dtype) -> None:
-    graph = Graph(*_rows(1, index_dtype))
+def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
+    graph = Graph._trusted(rowptr, col)
     graph.subgraph(select_subgraph(graph, n_init=1, max_nodes=2, seed=0))
+    next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
 
 
 def _dropout(dtype: torch.dtype) -> None:

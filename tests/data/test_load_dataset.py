@@ -6,7 +6,8 @@ from lgcn.data import dataset_files, dataset_names, describe, load_dataset
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
-NAMES = ["digits", "synthetic", "cora", "citeseer", "pubmed", "ppi", "ppi-rederived", "tables"]
+NAMES = ["digits", "synthetic", "cora", "citeseer", "pubmed", "ppi", "ppi-rederived"]
+NAMES += ["store", "tables"]
 
 
 def test_names_and_descriptions() -> None:
@@ -71,5 +72,5 @@ def test_tables_are_a_data_set() -> None:
     assert (graph.num_nodes, graph.num_edges, graph.label_names) == (4, 6, ("a", "b"))
     with pytest.raises(UsageError, match=r"no option 'label_colum'.*did you mean 'label_column'"):
         load_dataset("tables", **tables, label_colum="kind")
-    with pytest.raises(UsageError, match="needs the options edges and nodes, got no nodes"):
+    with pytest.raises(UsageError, match="needs the option nodes, got none"):
         load_dataset("tables", edges=tables["edges"])

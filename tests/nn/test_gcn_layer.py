@@ -56,6 +56,15 @@ def test_without_aggregation_it_is_linear(random_graph: RandomGraph) -> None:
     torch.testing.assert_close(layer(graph.x, graph), graph.x @ layer.weight + layer.bias)
 
 
+@pytest.mark.parametrize("aggregate", ["normalized", "sum"])
+def test_some_rows_alone(random_graph: RandomGraph, aggregate: str) -> None:
+    graph, layer = random_graph(weighted=True), GCNLayer(5, 3, aggregate).eval()
+    torch.nn.init.normal_(layer.bias)
+    mapped = torch.cat([layer.transform(block) for block in graph.x.split(5)])
+    rows = graph.adjacency(**layer.adjacency_options).rows(4, 9)
+    torch.testing.assert_close(layer.propagate(mapped, rows), layer(graph.x, graph)[4:9])
+
+
 def test_sparse_features_equal_dense_features(random_graph: RandomGraph) -> None:
     graph, layer = random_graph(), GCNLayer(5, 3)
     x = graph.x * (graph.x > 0)

@@ -9,6 +9,7 @@ import torch
 from torch.nn import Identity
 
 from lgcn import LGCN, Graph, LGConv
+from lgcn.errors import UsageError
 from lgcn.nn import GCNLayer
 from lgcn.training import Config
 
@@ -43,6 +44,17 @@ def test_embeddings_are_what_the_classifier_sees(random_graph: RandomGraph) -> N
     torch.testing.assert_close(model.embed(graph.x, graph.edge_index), embedded)
     with pytest.raises(ValueError, match="edge_weight must be None with a Graph"):
         model.embed(graph.x, graph, torch.ones(graph.num_edges))
+
+
+def test_embeddings_of_each_layer_begin_those_of_the_next(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, hidden_channels=6, lgcl_channels=4, num_layers=2, activation="relu").eval()
+    last = model.embed(graph.x, graph)
+    for layer, width in ((0, 6), (1, 10), (2, 14)):
+        assert torch.equal(model.embed(graph.x, graph, layer=layer), last[:, :width])
+    for layer in (-2, 3):
+        with pytest.raises(UsageError, match=rf"layer must be from 0 .* to 2, .* got {layer}"):
+            model.embed(graph.x, graph, layer=layer)
 
 
 def test_without_lgcls_it_is_two_gcn_layers(random_graph: RandomGraph) -> None:

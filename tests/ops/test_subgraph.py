@@ -1,9 +1,11 @@
 """Induced sub-graphs against a dense adjacency."""
 
+import numpy as np
 import pytest
 import torch
 
-from lgcn.ops.subgraph import induced_subgraph, marker
+from lgcn.ops import subgraph
+from lgcn.ops.subgraph import induced_subgraph
 
 from .graphs import INDEX_DTYPES, random_graph
 
@@ -40,9 +42,39 @@ def test_wrong_nodes_are_named(nodes: list[int], message: str) -> None:
         induced_subgraph(rowptr, col, torch.tensor(nodes))
 
 
-def test_no_entry_of_the_marker_carries_a_new_stamp() -> None:
-    for size in (5, 3, 50):
-        marks, stamp = marker(size)
-        assert marks.shape[0] >= size
-        assert not (marks >> 32 == stamp).any()
-        marks[:size] = stamp << 32
+@pytest.mark.parametrize("index_dtype", INDEX_DTYPES)
+@pytest.mark.parametrize("size", [1, 2, 30, 100])
+def test_few_of_many_nodes(index_dtype: torch.dtype, size: int) -> None:
+    rowptr, col = random_graph(1000, 1000, 8, index_dtype=index_dtype)
+    nodes = torch.randperm(1000, generator=torch.Generator().manual_seed(size))[:size]
+    arrays = rowptr.numpy(), col.numpy(), nodes.numpy()
+    expected = subgraph._cut_with_places(*arrays)
+    for actual, wanted in zip(subgraph._cut_with_table(*arrays), expected, strict=True):
+        assert np.array_equal(actual, wanted)
+    for found, wanted in zip(induced_subgraph(rowptr, col, nodes), expected[:3], strict=True):
+        assert found.tolist() == wanted.tolist()
+
+
+def test_long_rows_that_stay_in_the_subgraph() -> None:
+    """Three nodes with thousands of edges among them, more than there is room for at first."""
+    starts = torch.tensor([0, 5000, 5000 + 1024, 5000 + 1025])
+    rowptr = torch.cat([starts, torch.full((97,), 6025)])
+    col = torch.arange(6025) % 3
+    found_rowptr, found_col, entry = induced_subgraph(rowptr, col, torch.tensor([2, 0, 1]))
+    assert found_rowptr.tolist() == [0, 1, 5001, 6025]
+    assert entry.tolist() == [6024, *range(6024)]
+    assert found_col.tolist() == [(int(col[e]) + 1) % 3 for e in entry]
+
+
+def test_a_node_named_twice_among_few_of_many() -> None:
+    rowptr, col = random_graph(1000, 1000, 4)
+    with pytest.raises(ValueError, match="nodes must be distinct, got 977 twice"):
+        induced_subgraph(rowptr, col, torch.tensor([977, 3, 977]))
+
+
+def test_offsets_may_have_more_bits_than_columns() -> None:
+    rowptr, col = random_graph(50, 50, 4, index_dtype=torch.int32)
+    nodes = torch.arange(0, 50, 10)
+    expected = induced_subgraph(rowptr, col, nodes)
+    for actual, wanted in zip(induced_subgraph(rowptr.long(), col, nodes), expected, strict=True):
+        assert actual.tolist() == wanted.tolist()

@@ -220,3 +220,11 @@ def test_graph_loader_yields_each_training_graph_in_random_order(
     assert len(loader) == 7
     assert orders[0] != orders[1]
     assert orders[1] == [batch.num_nodes for batch in loader.epoch(1)]
+
+
+def test_the_rate_is_that_of_what_was_made(graph: Graph) -> None:
+    loader = SubgraphLoader(graph, n_init=4, max_nodes=20, num_workers=2)
+    assert loader.subgraphs_per_second is None
+    assert len(list(loader)) == 10
+    assert loader._made == 10
+    assert loader.subgraphs_per_second > 0

@@ -204,6 +204,15 @@ def test_the_index_type_changes_nothing(
     assert nodes.tolist() == select_subgraph(graph, n_init=4, max_nodes=30, seed=3).tolist()
 
 
+def test_the_arrays_of_a_store_are_read_where_they_lie(random_graph: RandomGraph) -> None:
+    graph = random_graph(80, 0.1)
+    stored = Graph._trusted(graph.rowptr, graph.col.int())
+    nodes = select_subgraph(stored, n_init=4, max_nodes=30, seed=3)
+    assert nodes.tolist() == select_subgraph(graph, n_init=4, max_nodes=30, seed=3).tolist()
+    for array, tensor in zip(subgraph._arrays[stored], (stored.rowptr, stored.col), strict=True):
+        assert array.ctypes.data == tensor.data_ptr()
+
+
 def test_what_is_kept_of_a_graph_goes_with_it(random_graph: RandomGraph) -> None:
     graph = random_graph()
     select_subgraph(graph, n_init=1, max_nodes=2, seed=0)

@@ -49,6 +49,7 @@ def settings(**given: Any) -> Config:
         "lr": 0.05,
         "max_epochs": 6,
         "training": "whole",
+        "evaluate_on": "graph",
         "num_workers": 0,
     }
     return Config.create(**{**small, **given})
@@ -65,4 +66,8 @@ def digest(model: Module) -> str:
 
 def lasting(record: dict[str, Any]) -> dict[str, Any]:
     """A record without what differs from run to run."""
-    return {key: value for key, value in record.items() if key not in ("seconds", "out")}
+    return {
+        key: value
+        for key, value in record.items()
+        if key not in ("seconds", "out") and not key.endswith("_per_second")
+    }

@@ -28,6 +28,15 @@ RECIPES: dict[str, dict[str, Any]] = {
     "whole": {},
     "sub-graphs": {"training": "subgraph", "max_nodes": 80, "n_init": 15, "num_workers": 1},
     "fixed sub-graphs": {"training": "subgraph", "max_nodes": 80, "resample": False},
+    "weighted sub-graphs": {
+        "training": "subgraph",
+        "max_nodes": 80,
+        "n_init": 15,
+        "start_nodes": "degree",
+    },
+    "walks": {"training": "subgraph", "max_nodes": 80, "n_init": 15, "sampler": "walks"},
+    "steps": {"training": "subgraph", "max_nodes": 80, "n_init": 8, "max_steps": 18},
+    "sampled evaluation": {"evaluate_on": "sampled", "max_nodes": 80},
     "running batch norm": {"batch_norm": "running"},
     "nadam": {"optimizer": "nadam"},
     "every other epoch": {"evaluate_every": 2},
@@ -507,8 +516,10 @@ def break_loss(monkeypatch: pytest.MonkeyPatch, step: int, *, gradient_only: boo
     true_loss = loop.metrics.loss
     steps = iter(range(1, 1000))
 
-    def loss(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        value = true_loss(logits, y)
+    def loss(
+        logits: torch.Tensor, y: torch.Tensor, weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        value = true_loss(logits, y, weight)
         if torch.is_grad_enabled() and next(steps) == step:
             return value + (logits.sum() * 0).sqrt() if gradient_only else value * float("nan")
         return value

@@ -11,7 +11,12 @@ from lgcn import LGCN, Graph
 from lgcn.data.check import suggest_k
 from lgcn.errors import UsageError
 from lgcn.training import Config
-from lgcn.training.config import WHOLE_GRAPH_VALUES, merge_settings, parse_setting
+from lgcn.training.config import (
+    EVALUATED_VALUES,
+    WHOLE_GRAPH_VALUES,
+    merge_settings,
+    parse_setting,
+)
 
 
 def test_defaults_are_the_papers_numbers():
@@ -76,7 +81,25 @@ def test_more_start_nodes_than_nodes_are_refused():
     assert Config.create(n_init=20, max_nodes=None).n_init == 20
 
 
-@pytest.mark.parametrize("key", ["k", "max_nodes", "n_init", "max_expand", "max_hops"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"sampler": "walks", "start_nodes": "degree"},
+            "start_nodes=degree goes with sampler=bfs alone, got sampler=walks",
+        ),
+        ({"sampler": "clusters", "max_nodes": None}, "sampler=clusters needs max_nodes, got none"),
+        ({"memory": "much"}, "memory must be a size such as '2GB'"),
+        ({"memory": 3}, "memory must be a text, got 3"),
+        ({"max_steps": 0}, "max_steps must be at least 1, got 0"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        Config.create(**given)
+
+
+@pytest.mark.parametrize("key", ["k", "max_nodes", "n_init", "max_expand", "max_hops", "max_steps"])
 @pytest.mark.parametrize("value", [None, "none", "None"])
 def test_optional_keys_take_none(key: str, value: str | None):
     assert getattr(Config.create(**{key: value}), key) is None
@@ -158,14 +181,15 @@ def test_own_data_leave_k_and_training_to_the_graph():
     assert (config.k, config.training) == (None, "auto")
     resolved = config.resolve(ring(100))
     assert (resolved.k, resolved.training) == (suggest_k(ring(100)), "whole")
-    assert resolved == replace(config, k=resolved.k, training="whole")
+    assert resolved == replace(config, k=resolved.k, training="whole", evaluate_on="graph")
     assert resolved.resolve(ring(100)) is resolved
 
 
 def test_what_is_given_stays():
-    config = Config.create(dataset="tables", k=3, training="subgraph")
+    config = Config.create(dataset="tables", k=3, training="subgraph", evaluate_on="sampled")
     assert config.resolve(ring(100)) is config
-    assert Config.create(dataset="cora").resolve(ring(100)) == Config.create(dataset="cora")
+    cora = Config.create(dataset="cora", evaluate_on="graph")
+    assert cora.resolve(ring(100)) is cora
 
 
 def test_the_whole_graph_is_taken_up_to_a_size():
@@ -175,6 +199,12 @@ def test_the_whole_graph_is_taken_up_to_a_size():
     # Of separate graphs, which come one after the other, the largest counts.
     many = Graph.concat([ring(WHOLE_GRAPH_VALUES // 10) for _ in range(3)])
     assert config.resolve(many).training == "whole"
+
+
+def test_large_graphs_are_evaluated_on_a_sample():
+    config = Config.create(k=9)
+    assert config.resolve(ring(EVALUATED_VALUES // 10)).evaluate_on == "graph"
+    assert config.resolve(ring(EVALUATED_VALUES // 10 + 1)).evaluate_on == "sampled"
 
 
 def test_a_model_needs_k():

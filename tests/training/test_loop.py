@@ -1,5 +1,6 @@
 """The training loop: what it learns, what it reports, when it stops, what it refuses."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
-from lgcn.errors import UsageError
+from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import predict
 from lgcn.training import Run, State, evaluate, loop, train
@@ -121,6 +122,75 @@ def test_scores_are_computed_every_so_many_epochs_and_at_the_end():
 
     train(small_graph(), settings(max_epochs=7, evaluate_every=3), on_epoch=note)
     assert epochs == [3, 6, 7]
+
+
+@pytest.mark.parametrize(("max_steps", "epochs"), [(1, 1), (3, 1), (7, 2), (8, 2), (100, 6)])
+def test_steps_end_training_and_the_end_is_evaluated(max_steps: int, epochs: int):
+    shown: list[tuple[int, int]] = []
+    config = settings(
+        training="subgraph",
+        max_nodes=40,
+        n_init=8,  # 4 sub-graphs an epoch
+        max_steps=max_steps,
+        evaluate_every=100,
+    )
+    result = train(small_graph(), config, on_epoch=lambda s: shown.append((s.epoch, s.steps)))
+    steps = min(max_steps, 24)
+    assert shown[-1] == (epochs, steps)
+    assert (result.record["epochs"], result.record["steps"]) == (epochs, steps)
+    assert result.record["best_epoch"] == epochs
+
+
+def test_steps_that_fill_epochs_change_nothing():
+    config = settings(training="subgraph", max_nodes=40, n_init=8)
+    by_epochs = train(small_graph(), replace(config, max_epochs=2))
+    by_steps = train(small_graph(), replace(config, max_steps=8))
+    assert digest(by_steps.model) == digest(by_epochs.model)
+
+
+def test_rates_of_loader_and_model_are_told():
+    shown: list[str] = []
+    config = settings(training="subgraph", max_nodes=40, max_epochs=2, num_workers=1)
+    record = train(small_graph(), config, on_epoch=lambda s: shown.append(s.rates)).record
+    assert re.fullmatch(r"loader \d+/s, model \d+/s", shown[-1])
+    assert record["loader_subgraphs_per_second"] > 0
+    assert record["model_steps_per_second"] > 0
+    whole = train(small_graph(), settings(max_epochs=1)).record
+    assert "loader_subgraphs_per_second" not in whole
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"start_nodes": "balanced"},
+        {"start_nodes": "degree", "subgraphs_per_batch": 2},
+        {"sampler": "walks", "max_hops": 2},
+        {"sampler": "clusters"},
+    ],
+)
+def test_it_learns_from_other_subgraphs(given: dict[str, Any]):
+    if given.get("sampler") == "clusters":
+        pytest.importorskip("pymetis")
+    config = settings(training="subgraph", max_nodes=100, n_init=15, max_epochs=20, **given)
+    first, second = (train(small_graph(), config) for _ in range(2))
+    assert first.record["test_score"] > 0.65  # chance is 1/3
+    assert digest(first.model) == digest(second.model)
+
+
+def test_features_that_are_not_read_beforehand_are_suspected(monkeypatch: pytest.MonkeyPatch):
+    graph = small_graph()
+    assert graph.x is not None
+    x = graph.x.clone()
+    x[graph.train_mask] = float("nan")
+    monkeypatch.setattr(loop, "CHECKED_VALUES", 10)
+    with pytest.raises(TrainingDiverged, match=r"unless features \(x\) of the graph are NaN"):
+        train(replace(graph, x=x), settings())
+
+
+def test_batches_are_listed_up_to_a_number(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loop, "BATCHES_LISTED", 3)
+    config = settings(training="subgraph", max_nodes=40, n_init=3, max_epochs=1)
+    assert train(small_graph(), config).record["nodes_per_batch"] == [40, 40, 40]
 
 
 def test_same_seed_same_numbers_other_seed_others():

@@ -15,6 +15,7 @@ from lgcn.data.npz import find_npz, load_npz, npz_names
 from lgcn.data.planetoid import load_planetoid, planetoid_files
 from lgcn.data.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
 from lgcn.data.splits import random_split
+from lgcn.data.store_format import is_store
 from lgcn.data.synthetic import synthetic
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
@@ -46,6 +47,12 @@ def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
     return from_tables(edges, nodes, **options)
 
 
+def _from_store(path: str | Path, verify: bool = True) -> Graph:
+    from lgcn.data.store import open_store  # imports pyarrow
+
+    return open_store(path, verify=verify).graph
+
+
 DATASETS = {
     "digits": _Dataset(
         "handwritten digits joined with their nearest neighbours; needs no file",
@@ -75,6 +82,11 @@ DATASETS = {
         "the graphs of ppi with labels re-derived from annotations: scores are not PPI scores",
         load_ppi_rederived,
         ppi_rederived_files,
+    ),
+    "store": _Dataset(
+        "a graph of any size on disk, by lgcn import or lgcn generate: lgcn train --graph STORE",
+        _from_store,
+        _no_files,
     ),
     "tables": _Dataset(
         "your own edge and node tables: lgcn train --edges FILE --nodes FILE --label-column NAME",
@@ -123,13 +135,9 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
                 f"{name} has no option {option!r}{_suggest(option, valid)}. "
                 f"It has: {', '.join(valid)}"
             )
-    missing = [
-        option for option in ("edges", "nodes") if name == "tables" and option not in options
-    ]
-    if missing:
-        raise UsageError(
-            f"the data set 'tables' needs the options edges and nodes, got no {missing[0]}"
-        )
+    for option in {"tables": ("edges", "nodes"), "store": ("path",)}.get(name, ()):
+        if option not in options:
+            raise UsageError(f"the data set {name!r} needs the option {option}, got none")
     return dataset.load(**options)
 
 
@@ -145,6 +153,8 @@ def _signature_of(load: Callable[..., Graph]) -> Callable[..., Any]:
 def _dataset(name: str, root: str | Path | None) -> _Dataset:
     if name in DATASETS:
         return DATASETS[name]
+    if is_store(name):
+        return DATASETS["store"]._replace(load=partial(_from_store, name))
     path = find_npz(name, root)
     if path is None and name.endswith(".npz"):
         raise missing_files(name, [name], root, ("npz",))

@@ -178,6 +178,7 @@ def to_adjacency(
     num_nodes: int,
     *,
     directed: bool,
+    keep_duplicates: bool = False,
 ) -> Adjacency:
     """Sorts edges into rows in ascending order; of edges that are the same the heaviest stays.
 
@@ -189,6 +190,8 @@ def to_adjacency(
         weights: Finite float32 of at least zero, in the same parts; ``None`` where all are one.
         num_nodes: Number of rows.
         directed: Whether an edge counts for its target only.
+        keep_duplicates: Whether edges that are the same all stay, the lighter first.
+            (default: ``False``)
     """
     source, target = _join(sources), _join(targets)
     bits = np.empty(0, np.int32) if weights is None else _join(weights).view(np.int32)
@@ -204,7 +207,7 @@ def to_adjacency(
     _place(source, target, bits, directed, free, keys, _cut(rowptr, numba.get_num_threads()))
     del source, target, bits, free
     counts = np.zeros(num_nodes + 1, np.int64)
-    _sort_rows(keys, rowptr, shift, _cut(rowptr, _PIECES), counts)
+    _sort_rows(keys, rowptr, shift, keep_duplicates, _cut(rowptr, _PIECES), counts)
     np.cumsum(counts, out=counts)
     num_entries = int(counts[-1])
     if num_entries < len(keys):
@@ -225,6 +228,8 @@ def to_adjacency(
 
 
 def _join(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts.pop()
     joined = np.concatenate(parts) if parts else np.empty(0, np.int32)
     parts.clear()
     return joined
@@ -285,7 +290,9 @@ def _insertion_sort(row: Any) -> None:
 
 
 @_jit_parallel
-def _sort_rows(keys: Any, rowptr: Any, shift: int, bounds: Any, counts: Any) -> None:
+def _sort_rows(
+    keys: Any, rowptr: Any, shift: int, keep_duplicates: bool, bounds: Any, counts: Any
+) -> None:
     """Sorts each row, moves one key a neighbour to its front, and counts them in counts[i + 1]."""
     for piece in numba.prange(bounds.shape[0] - 1):
         for i in range(bounds[piece], bounds[piece + 1]):
@@ -294,6 +301,9 @@ def _sort_rows(keys: Any, rowptr: Any, shift: int, bounds: Any, counts: Any) -> 
                 row.sort()
             else:
                 _insertion_sort(row)
+            if keep_duplicates:
+                counts[i + 1] = row.shape[0]
+                continue
             kept = 0
             for e in range(row.shape[0]):
                 if kept > 0 and row[kept - 1] >> shift == row[e] >> shift:

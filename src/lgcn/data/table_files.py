@@ -131,8 +131,13 @@ class _Parquet(TableSource):
 
     def _stored_batches(self, columns: Sequence[str]) -> Iterator[Any]:
         with self._damage():
-            file = pyarrow.parquet.ParquetFile(self.path)
-            yield from file.iter_batches(batch_size=1 << 17, columns=list(columns))
+            # By default all of a row group is read ahead, which may be the whole file.
+            file = pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 16)
+            rows = max(1, min(1 << 17, (1 << 21) // max(1, len(columns))))
+            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+
+    def batch_memory(self, num_columns: int) -> int:
+        return (3 << 20) * num_columns  # a page and a dictionary of each column, unpacked
 
 
 def _to_arrow(source: Any, role: str) -> Any:
@@ -193,7 +198,7 @@ def _is_nan(cell: Any) -> bool:
 
 
 def _from_columns(columns: Mapping[Any, Any], name: str) -> Any:
-    arrays = {str(key): _to_column(value, str(key), name) for key, value in columns.items()}
+    arrays = {str(key): to_column(value, str(key), name) for key, value in columns.items()}
     lengths = {key: len(array) for key, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(
@@ -203,7 +208,8 @@ def _from_columns(columns: Mapping[Any, Any], name: str) -> Any:
     return pa.table(arrays)
 
 
-def _to_column(values: Any, column: str, name: str) -> Any:
+def to_column(values: Any, column: str, name: str) -> Any:
+    """An Arrow array of what may be a column; in messages, of table ``name``."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     try:

@@ -42,6 +42,10 @@ class TableSource:
         """The rows in record batches; ``why`` explains the types where a cell has another."""
         raise NotImplementedError
 
+    def batch_memory(self, num_columns: int) -> int:
+        """Bytes that :meth:`batches` takes at a time, about."""
+        return 0
+
     def where(self, rows: Sequence[int]) -> list[str]:
         """What to call the rows (from 0, ascending): lines of a text file, else positions."""
         return [f"row {row}" for row in rows]

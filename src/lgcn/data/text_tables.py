@@ -33,7 +33,12 @@ _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 
 
 class TextTable(TableSource):
-    """CSV and its kin; the first line that is not empty has the names of the columns."""
+    """CSV and its kin; the first line that is not empty has the names of the columns.
+
+    Attributes:
+        delimiter: Between cells.
+        encoding: As Python names it.
+    """
 
     textual = True
 
@@ -51,51 +56,55 @@ class TextTable(TableSource):
                 f"encoding must be one that Python knows, such as utf-8, latin-1 or utf-16, "
                 f"got {encoding!r}"
             ) from None
-        self._encoding = "utf-8" if codec == "utf-8-sig" else codec
-        head = self._head()
+        self.encoding = "utf-8" if codec == "utf-8-sig" else codec
+        head = self.head()
         if delimiter is None and kind != ".txt":
             delimiter = "\t" if kind == ".tsv" else _guess_delimiter(head, most_usual=",")
         elif delimiter is None:
             delimiter = _guess_delimiter(head)
-        self._delimiter = "\t" if delimiter == "\\t" else delimiter
-        if len(self._delimiter) != 1 or self._delimiter in '\r\n"':
+        self.delimiter = "\t" if delimiter == "\\t" else delimiter
+        if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
             raise UsageError(f"delimiter must be one character, got {delimiter!r}")
         self.columns = self._header(head)
         self._check_names()
 
-    def _head(self) -> str:
-        with self._damage(), self._open() as file:
+    def head(self) -> str:
+        """The beginning of the file; U+FFFD for what cannot be decoded."""
+        with self._damage(), self.open() as file:
             head = file.read(_HEAD)
-        if self._encoding == "utf-8" and b"\0" in head:
+        if self.encoding == "utf-8" and b"\0" in head:
             if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise DataError(f"{self.name} is in UTF-16, not UTF-8. Give encoding='utf-16'")
             raise DataError(
                 f"{self.name} is not a text file, it holds zero bytes. Save the table as CSV or "
                 "Parquet, or give its encoding"
             )
-        codec = codecs.getincrementaldecoder(self._encoding)()
+        # A row that cannot be decoded is found when it is read.
+        codec = codecs.getincrementaldecoder(self.encoding)("replace")
         try:
             return codec.decode(head).removeprefix("\ufeff")
-        except UnicodeError:
-            raise self._undecodable() or DataError(
-                f"{self.name} is not in {self._encoding}"
+        except UnicodeError:  # UTF-16 without a byte order mark
+            raise self.undecodable() or DataError(
+                f"{self.name} is not in {self.encoding}"
             ) from None
 
     def _header(self, head: str) -> list[str]:
-        rows = csv.reader(io.StringIO(head, newline=""), delimiter=self._delimiter)
+        rows = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
         try:
             names = next((row for row in rows if row), [])
         except csv.Error as error:
             raise DataError(f"{self.name}, line 1: cannot read column names: {error}") from error
+        if any("\ufffd" in name for name in names) and (error_there := self.undecodable()):
+            raise error_there
         if not names:
             raise DataError(
                 f"{self.name} is empty. It must have a line of column names, then a line a row"
             )
         if len(names) == 1:
-            others = [d for d in DELIMITERS if d != self._delimiter and d in names[0]]
+            others = [d for d in DELIMITERS if d != self.delimiter and d in names[0]]
             if others:
                 raise DataError(
-                    f"{self.name}, line {rows.line_num}: {self._delimiter!r} parts no columns, but "
+                    f"{self.name}, line {rows.line_num}: {self.delimiter!r} parts no columns, but "
                     f"the line has {others[0]!r}. Give delimiter={others[0]!r}"
                 )
         if all(_NUMBER.fullmatch(name) for name in names):
@@ -105,17 +114,18 @@ class TextTable(TableSource):
             )
         return names
 
-    def _open(self) -> Any:
+    def open(self) -> Any:
+        """The bytes of the file, unpacked."""
         assert self.path is not None
         return gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb")
 
     def _options(self, columns: Sequence[str] | None, types: Mapping[str, Any] | None) -> Any:
         arrow = pyarrow.csv
         # "utf8" is the spelling for which Arrow skips the conversion.
-        encoding = "utf8" if self._encoding == "utf-8" else self._encoding
+        encoding = "utf8" if self.encoding == "utf-8" else self.encoding
         return {
             "read_options": arrow.ReadOptions(block_size=BLOCK, encoding=encoding),
-            "parse_options": arrow.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": arrow.ConvertOptions(
                 include_columns=None if columns is None else list(columns),
                 column_types=dict(types or {}),
@@ -136,7 +146,7 @@ class TextTable(TableSource):
                 table = pyarrow.csv.read_csv(str(self.path), **self._options(columns, types))
         for column in table.schema:
             if pa.types.is_binary(column.type):  # what Arrow makes of text it cannot decode
-                raise self._undecodable() or DataError(f"{self.name} is not in {self._encoding}")
+                raise self.undecodable() or DataError(f"{self.name} is not in {self.encoding}")
         self._check_end(table)
         return table
 
@@ -153,6 +163,9 @@ class TextTable(TableSource):
                     return
             yield batch
 
+    def batch_memory(self, num_columns: int) -> int:
+        return 16 * BLOCK  # text that is read ahead, and what becomes of it
+
     def where(self, rows: Sequence[int]) -> list[str]:
         lines, wanted = [], set(rows)
         with suppress(*_UNREADABLE):  # a cell may be longer than Python takes
@@ -165,7 +178,7 @@ class TextTable(TableSource):
 
     def first_line(self, num_rows: int) -> int | None:
         lines, last = 0, b"\n"
-        with self._open() as file:
+        with self.open() as file:
             while block := file.read(1 << 20):
                 lines, last = lines + block.count(b"\n"), block
         return 2 if lines + (not last.endswith(b"\n")) == num_rows + 1 else None
@@ -180,7 +193,7 @@ class TextTable(TableSource):
     def _explain(self, error: Exception, types: Mapping[str, Any], why: str) -> DataError:
         """The error with its place, for which the file is read again, row by row."""
         try:
-            if found := self._undecodable():
+            if found := self.undecodable():
                 return found
             numbers = {
                 self.columns.index(name): (_INTEGER, "whole number")
@@ -196,7 +209,7 @@ class TextTable(TableSource):
                 if len(cells) != len(self.columns):
                     return DataError(
                         f"{self.name}, line {line}: must have {len(self.columns)} cells as line 1 "
-                        f"has names, got {len(cells)}: {_short(self._delimiter.join(cells))}. "
+                        f"has names, got {len(cells)}: {_short(self.delimiter.join(cells))}. "
                         "Correct the line; put a cell that holds the delimiter in double quotes"
                     )
                 for place, (pattern, wanted) in numbers.items():
@@ -216,10 +229,10 @@ class TextTable(TableSource):
 
     def _rows(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of all rows but the names, as Python reads them; ``strict`` on quotes."""
-        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
-        with self._open() as file:
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        with self.open() as file:
             text = io.TextIOWrapper(file, encoding, errors="replace", newline="")
-            rows = csv.reader(text, delimiter=self._delimiter, strict=strict)
+            rows = csv.reader(text, delimiter=self.delimiter, strict=strict)
             seen_names, before = False, 0
             for cells in rows:
                 if cells and seen_names:
@@ -227,21 +240,21 @@ class TextTable(TableSource):
                 seen_names = seen_names or bool(cells)
                 before = rows.line_num
 
-    def _undecodable(self) -> DataError | None:
+    def undecodable(self) -> DataError | None:
         """The error for the first line that cannot be decoded, ``None`` where there is none."""
-        decoder = codecs.getincrementaldecoder(self._encoding)()
+        decoder = codecs.getincrementaldecoder(self.encoding)()
         line = 1
-        with self._open() as file:
+        with self.open() as file:
             while True:
                 block = file.read(1 << 20)
                 try:
                     line += decoder.decode(block, final=not block).count("\n")
                 except UnicodeDecodeError as error:
                     before = error.object[: error.start]
-                    line += before.decode(self._encoding, errors="replace").count("\n")
+                    line += before.decode(self.encoding, errors="replace").count("\n")
                     byte = error.object[error.start]
                     return DataError(
-                        f"{self.name}, line {line}: not in {self._encoding} (byte {byte:#04x}). "
+                        f"{self.name}, line {line}: not in {self.encoding} (byte {byte:#04x}). "
                         "Give the encoding the file is in, for example encoding='latin-1' or "
                         "'cp1252', or save it as UTF-8"
                     )

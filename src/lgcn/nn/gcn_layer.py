@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 
+from lgcn.csr import CSR
 from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
 from lgcn.ops import spmm
@@ -72,21 +73,29 @@ class GCNLayer(Module):
                 f"x must have shape [nodes, in_channels] = [{graph.num_nodes}, {self.in_channels}],"
                 f" got {list(x.shape)}"
             )
+        out = self.transform(x)
+        if self.aggregate == "none":
+            return out
+        return self.propagate(out, graph.adjacency(**self.adjacency_options))
+
+    @property
+    def adjacency_options(self) -> dict[str, bool]:
+        """What :meth:`Graph.adjacency` is to give this layer, where it has a sum at all."""
+        return {"normalize": self.aggregate == "normalized", "self_loops": self.self_loops}
+
+    def transform(self, x: Tensor) -> Tensor:
+        """The linear map of all nodes or of some."""
         if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)
             values = drop(values, self.dropout, self.training)
-            out = spmm(rowptr, col, values, self.weight)
-        else:
-            out = drop(x, self.dropout, self.training) @ self.weight
-        out = out + self.bias
-        if self.aggregate == "none":
-            return out
-        adjacency = graph.adjacency(
-            normalize=self.aggregate == "normalized", self_loops=self.self_loops
-        )
+            return spmm(rowptr, col, values, self.weight) + self.bias
+        return drop(x, self.dropout, self.training) @ self.weight + self.bias
+
+    def propagate(self, x: Tensor, adjacency: CSR) -> Tensor:
+        """The sum over the neighbours, for all rows of the adjacency or for some."""
         if self.training:
             adjacency = adjacency.drop_weights(self.adj_dropout)
-        return spmm(adjacency.rowptr, adjacency.col, adjacency.values(out.dtype), out)
+        return spmm(adjacency.rowptr, adjacency.col, adjacency.values(x.dtype), x)
 
     def __repr__(self) -> str:
         return (

@@ -129,6 +129,11 @@ class LGConv(Module):
         grid = self.select(source, own, adjacency)
         return self.convolve(grid)
 
+    @property
+    def adjacency_options(self) -> dict[str, bool]:
+        """What :meth:`Graph.adjacency` is to give this layer."""
+        return {"normalize": self.rank == "normalized", "self_loops": self.self_loops}
+
     def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
         """The grid [N, k + 1, C]: own features, then the k largest of the neighbours."""
         if self.training:
@@ -201,7 +206,7 @@ class LGConv(Module):
             return to_csr(edge_index, num_targets, source.size(0), edge_weight)
         else:
             graph = Graph.from_edge_index(edge_index, source.size(0), edge_weight=edge_weight)
-        return graph.adjacency(normalize=self.rank == "normalized", self_loops=self.self_loops)
+        return graph.adjacency(**self.adjacency_options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, k={self.k})"

@@ -1,13 +1,14 @@
 """The learnable graph convolutional network (LGCN)."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, Module, ModuleList
 
+from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
@@ -172,20 +173,37 @@ class LGCN(Module):
         return scores
 
     def embed(
-        self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None
+        self,
+        x: Tensor,
+        edge_index: Graph | Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        layer: int = -1,
     ) -> Tensor:
         """What the classifier sees of every node: the embedding and what each LGCL appended.
 
         Args:
             x, edge_index, edge_weight: See :meth:`forward`.
+            layer: The last LGCL to apply, 0 for the embedding alone. (default: all, -1)
         """
         graph = _as_graph(x, edge_index, edge_weight)
-        h: Tensor = self._activate(self.embedding(x, graph))
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            h = torch.cat([h, self._activate(norm(layer(h, graph)))], dim=1)
+        h: Tensor = self.activate(self.embedding(x, graph))
+        for lgcl, norm in self.lgcls(layer):
+            h = torch.cat([h, self.activate(norm(lgcl(h, graph)))], dim=1)
         return h
 
-    def _activate(self, x: Tensor) -> Tensor:
+    def lgcls(self, layer: int = -1) -> list[tuple[Any, Module]]:
+        """The LGCLs up to that number, each with the norm that follows it."""
+        if not -1 <= layer <= len(self.layers):
+            raise UsageError(
+                f"layer must be from 0 (the embedding) to {len(self.layers)}, or -1 for the last, "
+                f"got {layer}"
+            )
+        pairs: list[tuple[Any, Module]] = list(zip(self.layers, self.norms, strict=True))
+        return pairs if layer == -1 else pairs[:layer]
+
+    def activate(self, x: Tensor) -> Tensor:
+        """What follows the embedding and each LGCL."""
         return x if self.activation is None else self.activation(x)
 
 

@@ -1,6 +1,15 @@
-"""Algorithm 1, and mini-batches of the sub-graphs that it selects."""
+"""Mini-batches of sub-graphs: those of Algorithm 1, and others to compare them with."""
 
+from lgcn.sampling.clusters import ClusterLoader
 from lgcn.sampling.loader import GraphLoader, SubgraphLoader, separate
 from lgcn.sampling.subgraph import select_subgraph
+from lgcn.sampling.walks import RandomWalkLoader
 
-__all__ = ["GraphLoader", "SubgraphLoader", "select_subgraph", "separate"]
+__all__ = [
+    "ClusterLoader",
+    "GraphLoader",
+    "RandomWalkLoader",
+    "SubgraphLoader",
+    "select_subgraph",
+    "separate",
+]

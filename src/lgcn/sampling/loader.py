@@ -1,19 +1,26 @@
 """Mini-batches for training: sub-graphs selected by Algorithm 1, or whole graphs."""
 
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lgcn.graph import Graph
+from lgcn.sampling.batches import BatchLoader
+from lgcn.sampling.starts import draw, expected_counts, start_weights
 from lgcn.sampling.subgraph import select_subgraph
 
 
-class SubgraphLoader:
+class _Start(NamedTuple):
+    places: Any  # of the start nodes in roots
+    draws: int  # for all sub-graphs of the batch
+
+
+class SubgraphLoader(BatchLoader):
     r"""Yields mini-batches of one or several sub-graphs, selected by Algorithm 1.
 
     In each epoch the start nodes are shuffled and dealt out, :math:`N_{init}` to a sub-graph, so
@@ -32,6 +39,12 @@ class SubgraphLoader:
         batch_size: Sub-graphs in a mini-batch, put side by side. (default: 1)
         resample: Select anew in each epoch; otherwise once for all. (default: ``True``)
         keep_degree: Normalise with the degrees of the whole graph. (default: ``True``)
+        start_nodes: How often each root serves. ``"uniform"``: once an epoch, and the loss of a
+            batch is the mean over all its training nodes. ``"balanced"``: each class as often as
+            any other. ``"degree"``: in proportion to the number of neighbours plus one. The batches
+            of the latter two have a ``node_weight``, by which the expected loss is the mean over
+            all roots, see :mod:`lgcn.sampling.starts`; it is taken in the start nodes alone.
+            (default: ``"uniform"``)
         seed: (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares them when asked. (default: 1)
     """
@@ -48,88 +61,65 @@ class SubgraphLoader:
         batch_size: int = 1,
         resample: bool = True,
         keep_degree: bool = True,
+        start_nodes: str = "uniform",
         seed: int = 0,
         num_workers: int = 1,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        if num_workers < 0:
-            raise ValueError(f"num_workers must not be negative, got {num_workers}")
-        if roots is None:
-            roots = graph.train_mask
-        nodes = torch.arange(graph.num_nodes) if roots is None else torch.as_tensor(roots).cpu()
-        self.roots = nodes.nonzero().squeeze(1) if nodes.dtype == torch.bool else nodes
-        if self.roots.numel() == 0:
-            raise ValueError("roots must name at least one node, got none")
+        super().__init__(
+            graph,
+            roots=roots,
+            batch_size=batch_size,
+            resample=resample,
+            keep_degree=keep_degree,
+            seed=seed,
+            num_workers=num_workers,
+        )
         if n_init is None:
             room = self.roots.numel() if max_nodes is None else max(1, max_nodes // 4)
             n_init = min(self.roots.numel(), room)
         if n_init < 1:
             raise ValueError(f"n_init must be at least 1, got {n_init}")
-        self.graph = graph
         self.n_init = n_init
         self.max_nodes = max_nodes
         self.max_expand = max_expand
         self.max_hops = max_hops
-        self.batch_size = batch_size
-        self.resample = resample
-        self.keep_degree = keep_degree
-        self.seed = seed
-        self.num_workers = num_workers
-        self._next_epoch = 0
-        self._fixed: list[Graph] | None = None
-
-    def __len__(self) -> int:
-        """Batches in an epoch."""
-        return -(-self._num_subgraphs // self.batch_size)
+        self.start_nodes = start_nodes
+        uniform = start_nodes == "uniform"
+        self._counts = None if uniform else expected_counts(graph, self.roots, start_nodes)
 
     @property
     def _num_subgraphs(self) -> int:
         return -(-self.roots.numel() // self.n_init)
 
-    def __iter__(self) -> Iterator[Graph]:
-        """The batches of the next epoch."""
-        epoch, self._next_epoch = self._next_epoch, self._next_epoch + 1
-        return self.epoch(epoch)
+    def _plan(self, epoch: int) -> list[_Start]:
+        rng = np.random.default_rng([self.seed, epoch])
+        if self._counts is None:
+            order = rng.permutation(self.roots.numel())
+        else:
+            order = draw(self._counts, rng)
+        parts = np.array_split(order, self._num_subgraphs)
+        starts = []
+        for first in range(0, len(parts), self.batch_size):
+            batch = parts[first : first + self.batch_size]
+            draws = sum(map(len, batch))
+            starts += [_Start(part, draws) for part in batch]
+        return starts
 
-    def epoch(self, epoch: int) -> Iterator[Graph]:
-        """The batches of the given epoch."""
-        if self.resample:
-            yield from self._prepare(epoch)
-            return
-        if self._fixed is None:
-            self._fixed = list(self._prepare(0))
-        yield from self._fixed
-
-    def _prepare(self, epoch: int) -> Iterator[Graph]:
-        order = np.random.default_rng([self.seed, epoch]).permutation(self.roots.numel())
-        starts = [
-            self.roots[torch.from_numpy(part)]
-            for part in np.array_split(order, self._num_subgraphs)
-        ]
-
-        def batch(number: int) -> Graph:
-            first = number * self.batch_size
-            return Graph.concat(
-                [
-                    self._subgraph(starts[i], epoch, i)
-                    for i in range(first, min(first + self.batch_size, len(starts)))
-                ]
-            )
-
-        return _ahead(batch, len(self), self.num_workers)
-
-    def _subgraph(self, start: Tensor, epoch: int, number: int) -> Graph:
-        seed = np.random.SeedSequence([self.seed, epoch, number]).generate_state(1, np.uint64)[0]
+    def _subgraph(self, start: _Start, epoch: int, number: int) -> Graph:
+        roots = self.roots[torch.from_numpy(start.places)]
         nodes = select_subgraph(
             self.graph,
-            roots=start,
+            roots=roots,
             max_nodes=self.max_nodes,
             max_expand=self.max_expand,
             max_hops=self.max_hops,
-            seed=int(seed),
+            seed=self._random_seed(epoch, number),
         )
-        return self.graph.subgraph(nodes, keep_degree=self.keep_degree)
+        subgraph = self.graph.subgraph(nodes, keep_degree=self.keep_degree)
+        if self._counts is None:
+            return subgraph
+        weight = start_weights(nodes, roots.numpy(), self._counts[start.places], start.draws)
+        return replace(subgraph, node_weight=weight)
 
 
 class GraphLoader:
@@ -152,7 +142,7 @@ class GraphLoader:
         """Batches in an epoch."""
         return len(self.graphs)
 
-    def epoch(self, epoch: int) -> Iterator[Graph]:
+    def epoch(self, epoch: int) -> Generator[Graph]:
         """The batches of the given epoch."""
         for i in np.random.default_rng([self.seed, epoch]).permutation(len(self.graphs)):
             yield self.graphs[i]
@@ -164,21 +154,3 @@ def separate(graph: Graph) -> list[Graph]:
         return [graph]
     bounds = graph.ptr.tolist()
     return [graph.subgraph(torch.arange(first, last)) for first, last in itertools.pairwise(bounds)]
-
-
-def _ahead(make: Callable[[int], Graph], count: int, num_workers: int) -> Iterator[Graph]:
-    """make(0), make(1), ... in order, made by threads while the caller works on earlier ones."""
-    if num_workers == 0:
-        yield from map(make, range(count))
-        return
-    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="lgcn-loader")
-    pending: deque[Future[Graph]] = deque()
-    try:
-        for number in range(count):
-            pending.append(pool.submit(make, number))
-            if len(pending) > 2 * num_workers:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    finally:  # also when the caller stops early
-        pool.shutdown(wait=True, cancel_futures=True)

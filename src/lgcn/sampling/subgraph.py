@@ -21,12 +21,10 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.graph import Graph
+from lgcn.ops.subgraph import fetch_ahead
 from lgcn.splitmix import STEP, mix
 
 _jit = numba.njit(nogil=True, cache=True)
-_INT = ir.IntType(32)
-_BYTES = ir.IntType(8).as_pointer()
-_PREFETCH = ir.FunctionType(ir.VoidType(), [_BYTES, _INT, _INT, _INT])
 
 _NO_LIMIT = 2**31 - 1  # more than there can be nodes
 _UNLIMITED = np.array([_NO_LIMIT])
@@ -54,8 +52,9 @@ def select_subgraph(
     nodes that the iteration before added, at most :math:`N_m` of them and never more than
     :math:`N_s` nodes in all; where there are too many, a uniform sample is taken.
 
-    The cost is that of the nodes and edges looked at; it does not grow with the graph. The first
-    call keeps a 32-bit copy of an adjacency of 64 bits for as long as the graph lives.
+    The cost is that of the nodes and edges looked at; it does not grow with the graph. An adjacency
+    of 32 bits, as that of a store, is read where it lies. Of one of 64 bits the first call keeps a
+    32-bit copy for as long as the graph lives.
 
     Args:
         graph: The graph.
@@ -71,8 +70,7 @@ def select_subgraph(
     Returns:
         Sorted, distinct node numbers (int64).
     """
-    arrays = _arrays.get(graph)
-    rowptr, col = arrays if arrays is not None else _keep_arrays(graph)
+    rowptr, col = adjacency_arrays(graph)
     num_nodes = rowptr.shape[0] - 1
     marks, nodes = _scratch(num_nodes)
 
@@ -126,12 +124,19 @@ def select_subgraph(
     return torch.from_numpy(selected)
 
 
+def adjacency_arrays(graph: Graph) -> Any:
+    """rowptr and a 32-bit col of the graph."""
+    arrays = _arrays.get(graph)
+    return arrays if arrays is not None else _keep_arrays(graph)
+
+
 def _keep_arrays(graph: Graph) -> Any:
     if graph.num_nodes > _NO_LIMIT:
         raise ValueError(f"graph must have at most {_NO_LIMIT} nodes, got {graph.num_nodes}")
-    rowptr, col = graph.rowptr.cpu().contiguous(), graph.col.cpu().int().contiguous()
-    if col.numel() <= _NO_LIMIT:
-        rowptr = rowptr.int()
+    rowptr, col = graph.rowptr.cpu().contiguous(), graph.col.cpu().contiguous()
+    if col.dtype == torch.int64:  # what has 32 bits, as in a store, is used as it is
+        col = col.int()
+        rowptr = rowptr.int() if col.numel() <= _NO_LIMIT else rowptr
     _arrays[graph] = rowptr.numpy(), col.numpy()
     return _arrays[graph]
 
@@ -179,23 +184,8 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
-def _fetch_ahead(typing_context: Any, array: Any, place: Any) -> Any:
-    """Asks for the cache line of array[place], which may lie outside the array, and goes on."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), _BYTES)
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [_BYTES], _PREFETCH)
-        # To read it, to keep it in all caches, and it is data.
-        builder.call(prefetch, [address, _INT(0), _INT(3), _INT(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.uint64), generate
-
-
 @_jit
-def _random_below(state: Any, bound: int) -> Any:
+def random_below(state: Any, bound: int) -> Any:
     """A number in range(bound) from SplitMix64; the bias, below bound / 2**32, is immaterial."""
     return ((mix(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
 
@@ -207,12 +197,12 @@ def _sample_front(values: Any, count: int, state: Any) -> Any:
     if count <= size // 2:
         for i in range(count):
             state += STEP
-            j = np.uint64(i) + _random_below(state, size - i)
+            j = np.uint64(i) + random_below(state, size - i)
             values[i], values[j] = values[j], values[i]
     else:
         for i in range(size - 1, count - 1, -1):
             state += STEP
-            j = _random_below(state, i + 1)
+            j = random_below(state, i + 1)
             values[i], values[j] = values[j], values[i]
     return state
 
@@ -239,9 +229,9 @@ def _append_new(
             node = np.uint64(nodes[first + i])
             start, stop = np.uint64(rowptr[node]), np.uint64(rowptr[node + np.uint64(1)])
             rows[i, 0], rows[i, 1] = start, stop
-            _fetch_ahead(col, start)
-            _fetch_ahead(col, (start + stop) // np.uint64(2))
-            _fetch_ahead(col, stop)
+            fetch_ahead(col, start)
+            fetch_ahead(col, (start + stop) // np.uint64(2))
+            fetch_ahead(col, stop)
         first += count
         i = 0
         e, stop = rows[0, 0], rows[0, 1]
@@ -325,7 +315,7 @@ def _grow(
         for i in range(n_init):
             top = np.uint64(num_nodes - n_init + i)
             state += STEP
-            node = _random_below(state, top + np.uint64(1))
+            node = random_below(state, top + np.uint64(1))
             if (marks[node >> np.uint64(6)] >> (node & np.uint64(63))) & np.uint64(1) != 0:
                 node = top
             nodes[i] = node

@@ -2,6 +2,7 @@
 
 from lgcn.training.checkpoint import ModelSpec, Run
 from lgcn.training.config import Config
-from lgcn.training.loop import Result, State, evaluate, train
+from lgcn.training.evaluation import evaluate
+from lgcn.training.loop import Result, State, train
 
 __all__ = ["Config", "ModelSpec", "Result", "Run", "State", "evaluate", "train"]

@@ -13,12 +13,17 @@ from typing import Any
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.memory import parse_memory
 from lgcn.nn.lgcn import ACTIVATIONS, LGCN
+from lgcn.sampling.starts import KINDS
 
 # training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
 # LGCL keeps that many numbers for every feature until the backward pass: 256 MB where 64 features
 # go in.
 WHOLE_GRAPH_VALUES = 1_000_000
+# evaluate_on=auto takes it up to so many: no backward pass needs them, but an epoch should not wait
+# seconds for its scores.
+EVALUATED_VALUES = 4_000_000
 
 
 def _choice(default: str, *choices: str, doc: str) -> Any:
@@ -79,6 +84,12 @@ class Config:
     max_hops: int | None = _number(None, 0, doc="iterations of growth (released program: 1)")
     resample: bool = _flag(True, "select new sub-graphs in each epoch")
     subgraphs_per_batch: int = _number(1, 1, doc="sub-graphs in a mini-batch")
+    sampler: str = _choice(
+        "bfs", "bfs", "clusters", "walks", doc="sub-graphs of Algorithm 1, METIS or random walks"
+    )
+    start_nodes: str = _choice(
+        "uniform", *KINDS, doc="how often a node starts a sub-graph; the loss makes up for it"
+    )
     keep_degree: bool = _flag(True, "normalise with the degrees of the whole graph")
     num_workers: int = _number(1, 0, doc="threads that prepare sub-graphs")
 
@@ -88,11 +99,22 @@ class Config:
     weight_decay: float = _number(0.0005, 0, doc="L2 factor lambda, on half the squared norm")
     decay_biases: bool = _flag(True, "apply L2 to biases too")
     max_epochs: int = _number(1000, 1, doc="epochs at most")
+    max_steps: int | None = _number(None, 1, doc="steps of the optimiser at most")
     patience: int = _number(150, 1, doc="epochs without a better validation score before stopping")
-    evaluate_on: str = _choice("graph", "graph", "subgraph", doc="what the scores are computed on")
+    evaluate_on: str = _choice(
+        "auto",
+        "auto",
+        "graph",
+        "subgraph",
+        "sampled",
+        doc="what nodes are scored on in training (auto: sampled sub-graphs if the graph is large)",
+    )
     evaluate_every: int = _number(1, 1, doc="epochs between evaluations")
 
-    # Speed.
+    # Speed and memory.
+    memory: str = field(
+        default="1GB", metadata={"doc": "for the scores of all nodes of a large graph"}
+    )
     precision: str = _choice(
         "float32", "float32", "bfloat16", doc="of training on a GPU (autocast)"
     )
@@ -117,6 +139,14 @@ class Config:
             raise UsageError(
                 f"n_init must be at most max_nodes ({config.max_nodes}), got {config.n_init}"
             )
+        if config.sampler != "bfs" and config.start_nodes != "uniform":
+            raise UsageError(
+                f"start_nodes={config.start_nodes} goes with sampler=bfs alone, "
+                f"got sampler={config.sampler}"
+            )
+        if config.sampler != "bfs" and config.max_nodes is None:
+            raise UsageError(f"sampler={config.sampler} needs max_nodes, got none")
+        parse_memory(config.memory)
         return config
 
     @classmethod
@@ -146,22 +176,27 @@ class Config:
         return asdict(self)
 
     def resolve(self, graph: Graph) -> "Config":
-        """These settings with what depends on the graph put in: ``k`` and ``training``.
+        """These settings with what depends on the graph put in.
 
         Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it. Where ``training`` is
         ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1, are at
-        most a million, and ``"subgraph"`` above.
+        most a million, and ``"subgraph"`` above. Where ``evaluate_on`` is ``"auto"``, it becomes
+        ``"graph"`` while they are at most four million, and ``"sampled"`` above.
         """
         config = self
         if config.k is None:
             from lgcn.data.check import suggest_k
 
             config = replace(config, k=suggest_k(graph))
+        assert config.k is not None
+        largest = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
+        values = largest * (config.k + 1)
         if config.training == "auto":
-            assert config.k is not None
-            largest = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
-            whole = largest * (config.k + 1) <= WHOLE_GRAPH_VALUES
+            whole = values <= WHOLE_GRAPH_VALUES
             config = replace(config, training="whole" if whole else "subgraph")
+        if config.evaluate_on == "auto":
+            whole = values <= EVALUATED_VALUES
+            config = replace(config, evaluate_on="graph" if whole else "sampled")
         return config
 
     def model_options(self) -> dict[str, Any]:
@@ -200,6 +235,7 @@ _OWN_DATA = {
 }
 DATASET_SETTINGS: dict[str, dict[str, Any]] = {
     "tables": _OWN_DATA,
+    "store": _OWN_DATA,
     "citeseer": {"num_layers": 1},
     "pubmed": {"num_layers": 1},
     "ppi": _PPI,

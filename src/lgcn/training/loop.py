@@ -1,11 +1,12 @@
 """The training loop: one for transductive and inductive, sub-graph and whole-graph training."""
 
 import contextlib
+import itertools
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,55 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Adam, Optimizer
 
-from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
 from lgcn.graph import Graph
-from lgcn.inference import forward
 from lgcn.nn.lgcn import LGCN
-from lgcn.sampling import GraphLoader, SubgraphLoader, select_subgraph, separate
+from lgcn.sampling import ClusterLoader, GraphLoader, RandomWalkLoader, SubgraphLoader
+from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.checkpoint import ModelSpec, Run, load_weights
 from lgcn.training.config import Config
+from lgcn.training.evaluation import (
+    Scored,
+    calibration,
+    evaluate,
+    evaluation_graphs,
+    score_graphs,
+    split_scores,
+    whole_graphs,
+)
 from lgcn.training.nadam import Nadam
 from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
-FINITE_VALUES = 2**20  # checked at a time, since isfinite makes copies
+WALK_LENGTH = 4  # where max_hops is none
+BATCHES_LISTED = 100  # of the first epoch in the record
+# Features with more values are not read before the training, in which NaN would show.
+CHECKED_VALUES = 2**27
+CHECKED_AT_ONCE = 2**20  # values, since isfinite makes copies
+
+
+@dataclass
+class Rates:
+    """How fast batches are made and used: the slower of the two is what training waits for."""
+
+    steps: int = 0
+    seconds: float = 0.0  # of training, without evaluation
+    waited: float = 0.0  # of these, for the next batch
+
+    def record(self, loader: BatchLoader) -> dict[str, float]:
+        made = loader.subgraphs_per_second
+        used = self.steps / max(self.seconds - self.waited, 1e-9)
+        return {
+            "loader_subgraphs_per_second": 0.0 if made is None else made,
+            "model_steps_per_second": used,
+        }
+
+    def text(self, loader: BatchLoader) -> str:
+        """Both in batches a second."""
+        rates = self.record(loader)
+        made = rates["loader_subgraphs_per_second"] / loader.batch_size
+        return f"loader {made:.0f}/s, model {rates['model_steps_per_second']:.0f}/s"
 
 
 @dataclass
@@ -41,12 +77,14 @@ class State:
     """
 
     epoch: int = 0  # epochs done
+    steps: int = 0  # of the optimiser
     best_epoch: int = 0
     best_val_score: float = -1.0
     best_val_loss: float = float("inf")
     released_val_score: float = -1.0
     released_test_score: float | None = None
     seconds: float = 0.0
+    rates: str = ""  # of the loader and the model, for showing
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def record(self, entry: dict[str, Any]) -> bool:
@@ -120,20 +158,27 @@ def train(
             run.start(config, spec, graph.encoder)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         started, saved = time.monotonic() - state.seconds, time.monotonic()
+        rates = Rates()
 
-        while state.epoch < config.max_epochs:
+        while not _at_the_end(state, config):
             if state.epoch - state.best_epoch >= config.patience and state.history:
                 break
             epoch = state.epoch + 1
             _seed(config.seed, epoch)
-            total, steps = _train_epoch(model, step, loader, epoch)
+            left = None if config.max_steps is None else config.max_steps - state.steps
+            epoch_started = time.perf_counter()
+            total, steps, waited = _train_epoch(model, step, loader, epoch, left)
             train_loss = float(total) / max(steps, 1)  # an epoch's only wait for the device
-            _check_finite("loss", train_loss, epoch, run)
-            state.epoch = epoch
+            rates.seconds += time.perf_counter() - epoch_started
+            rates.steps, rates.waited = rates.steps + steps, rates.waited + waited
+            if isinstance(loader, BatchLoader):
+                state.rates = rates.text(loader)
+            _check_finite("loss", train_loss, epoch, run, graph)
+            state.epoch, state.steps = epoch, state.steps + steps
             state.seconds = time.monotonic() - started
-            if epoch % config.evaluate_every == 0 or epoch == config.max_epochs:
+            if epoch % config.evaluate_every == 0 or _at_the_end(state, config):
                 scores = evaluate(model, evaluated, ("val", "test"))
-                _check_finite("validation loss", scores["val"]["loss"], epoch, run)
+                _check_finite("validation loss", scores["val"]["loss"], epoch, run, graph)
                 entry = {
                     "epoch": epoch,
                     "train_loss": train_loss,
@@ -157,8 +202,12 @@ def train(
                 )
 
         model.load_state_dict(best)
-        record = _summary(model, graph, evaluated, loader, config, state)
-        record |= _calibration(model, evaluated)
+        if config.evaluate_on == "sampled":  # at the end, the exact scores of all nodes
+            evaluated = whole_graphs(graph)
+        scored = score_graphs(model, evaluated, config)
+        speed = rates.record(loader) if isinstance(loader, BatchLoader) else {}
+        record = _summary(model, graph, scored, loader, config, state)
+        record |= {**calibration(scored), **speed}
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
             run.finish(best, {**record, "history": state.history})
@@ -181,13 +230,13 @@ def train_epochs(graph: Graph, config: Config, epochs: int) -> LGCN:
             _seed(config.seed, epoch)
             losses.append(_train_epoch(model, step, loader, epoch)[0])
         for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
-            _check_finite("loss", loss, epoch, None)
+            _check_finite("loss", loss, epoch, None, graph)
     return model
 
 
 def _prepare(
     graph: Graph, config: Config, spec: ModelSpec, device: torch.device
-) -> tuple[LGCN, Optimizer, SubgraphLoader | GraphLoader, Step]:
+) -> tuple[LGCN, Optimizer, BatchLoader | GraphLoader, Step]:
     _seed(config.seed)
     model = spec.build(config).to(device)
     optimizer = make_optimizer(model, config)
@@ -196,105 +245,75 @@ def _prepare(
     return model, optimizer, loader, Step(model, optimizer, config, device, fixed)
 
 
+def _at_the_end(state: State, config: Config) -> bool:
+    steps = config.max_steps is not None and state.steps >= config.max_steps
+    return steps or state.epoch >= config.max_epochs
+
+
 def _train_epoch(
-    model: Module, step: Step, loader: SubgraphLoader | GraphLoader, epoch: int
-) -> tuple[Tensor, int]:
-    """The sum of the losses, on the device, and their number."""
+    model: Module,
+    step: Step,
+    loader: BatchLoader | GraphLoader,
+    epoch: int,
+    max_steps: int | None = None,
+) -> tuple[Tensor, int, float]:
+    """The sum of the losses, on the device, their number, and the time spent waiting for batches.
+
+    With ``max_steps``, the epoch ends after so many.
+    """
     model.train()
     total = torch.zeros((), device=step.device)
-    steps = 0
-    for batch in loader.epoch(epoch):
-        loss = step(batch)
-        if loss is not None:
-            total += loss
-            steps += 1
-    return total, steps
+    steps, waited = 0, 0.0
+    with contextlib.closing(loader.epoch(epoch)) as batches:
+        while max_steps is None or steps < max_steps:
+            asked = time.perf_counter()
+            batch = next(batches, None)
+            waited += time.perf_counter() - asked
+            if batch is None:
+                break
+            loss = step(batch)
+            if loss is not None:
+                total += loss
+                steps += 1
+    return total, steps, waited
 
 
-def _check_finite(name: str, value: float, epoch: int, run: Run | None) -> None:
+def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: Graph) -> None:
     if not np.isfinite(value):
         kept = run.load_checkpoint() if run is not None else None
         where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
+        unread = "" if _is_read(graph) else ", unless features (x) of the graph are NaN or inf"
         raise TrainingDiverged(
             f"the {name} became {value} in epoch {epoch}.{where} "
-            "A smaller learning rate may help: --set lr=0.01"
+            f"A smaller learning rate may help: --set lr=0.01{unread}"
         )
 
 
-@torch.no_grad()
-def evaluate(
-    model: Module, graphs: list[Graph], splits: tuple[str, ...]
-) -> dict[str, dict[str, float]]:
-    """Loss and scores of each split that has nodes, over all the graphs together."""
-    scores = {}
-    for split, (logits, y) in _outputs(model, graphs, splits).items():
-        scores[split] = {
-            "nodes": len(y),
-            "loss": float(metrics.loss(logits, y)),
-            "score": metrics.score(logits, y),
-        }
-        if y.dim() == 2:
-            scores[split]["label_accuracy"] = metrics.label_accuracy(logits, y)
-    return scores
-
-
-@torch.no_grad()
-def _outputs(
-    model: Module, graphs: list[Graph], splits: tuple[str, ...]
-) -> dict[str, tuple[Tensor, Tensor]]:
-    """Scores and labels of the nodes of each split that has some."""
-    found: dict[str, list[tuple[Tensor, Tensor]]] = {split: [] for split in splits}
-    for graph in graphs:
-        logits = forward(model, graph)
-        for split in splits:
-            mask = graph.mask(split)
-            if mask is not None and graph.y is not None:
-                found[split].append((logits[mask], graph.y[mask]))
-    return {
-        split: (torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]))
-        for split, parts in found.items()
-        if sum(len(y) for _, y in parts)
-    }
-
-
-def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
-    """The graphs on which validation and test nodes are scored.
-
-    By default these are whole graphs. The released program scores each split on the sub-graph
-    around its nodes.
-    """
-    if config.evaluate_on == "graph":
-        parts = separate(graph)
-        return [p for p in parts if _any(p.val_mask) or _any(p.test_mask)]
-    around = []
-    for split, other in (("val", "test_mask"), ("test", "val_mask")):
-        mask = graph.mask(split)
-        if mask is not None and _any(mask):
-            nodes = select_subgraph(
-                graph, roots=mask, max_nodes=None, max_hops=config.max_hops, seed=config.seed
-            )
-            part = graph.subgraph(nodes, keep_degree=config.keep_degree)
-            without: dict[str, Any] = {other: None}
-            around.append(replace(part, **without))
-    return around
-
-
-def make_loader(graph: Graph, config: Config) -> SubgraphLoader | GraphLoader:
+def make_loader(graph: Graph, config: Config) -> BatchLoader | GraphLoader:
     """The mini-batches of the training nodes."""
     if config.training == "whole":
         return GraphLoader(graph, seed=config.seed)
+    common: dict[str, Any] = {
+        "roots": graph.train_mask,
+        "max_nodes": config.max_nodes,
+        "batch_size": config.subgraphs_per_batch,
+        "resample": config.resample,
+        "keep_degree": config.keep_degree,
+        "seed": config.seed,
+        "num_workers": config.num_workers,
+    }
+    if config.sampler == "clusters":
+        return ClusterLoader(graph, **common)
+    if config.sampler == "walks":
+        length = WALK_LENGTH if config.max_hops is None else config.max_hops
+        return RandomWalkLoader(graph, n_init=config.n_init, walk_length=length, **common)
     return SubgraphLoader(
         graph,
-        roots=graph.train_mask,
         n_init=config.n_init,
-        max_nodes=config.max_nodes,
         max_expand=config.max_expand,
         max_hops=config.max_hops,
-        batch_size=config.subgraphs_per_batch,
-        resample=config.resample,
-        keep_degree=config.keep_degree,
-        seed=config.seed,
-        num_workers=config.num_workers,
+        start_nodes=config.start_nodes,
+        **common,
     )
 
 
@@ -332,9 +351,7 @@ def check_trainable(graph: Graph) -> None:
         raise UsageError(f"{graph.name} has no features (x) to learn from")
     if graph.y is None:
         raise UsageError(f"{graph.name} has no labels (y) to learn from")
-    values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    rows = max(1, FINITE_VALUES // max(1, values[:1].numel()))
-    if not all(bool(torch.isfinite(part).all()) for part in torch.split(values, rows)):
+    if _is_read(graph) and not _is_finite(graph.x):
         raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
     for split in ("train", "val", "test"):
         mask = graph.mask(split)
@@ -346,8 +363,31 @@ def check_trainable(graph: Graph) -> None:
                 f"{split!r} in some labelled rows of the split column, or change the share of "
                 "validation nodes (val, --val)"
             )
-        if not graph.multi_label and int(graph.y[mask].min()) < 0:
+        if not graph.multi_label and _has_unlabelled(graph.y, mask):
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
+
+
+def _is_read(graph: Graph) -> bool:
+    """Whether all features are looked at beforehand."""
+    assert graph.x is not None
+    values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
+    return values.numel() <= CHECKED_VALUES
+
+
+def _is_finite(x: Tensor) -> bool:
+    values = x.values() if x.layout == torch.sparse_csr else x
+    width = max(1, values[:1].numel())
+    return all(bool(torch.isfinite(values[rows]).all()) for rows in _blocks(len(values), width))
+
+
+def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:
+    return any(bool(((y[rows] < 0) & mask[rows]).any()) for rows in _blocks(len(y)))
+
+
+def _blocks(num_rows: int, width: int = 1) -> Iterator[slice]:
+    height = max(1, CHECKED_AT_ONCE // width)
+    for start in range(0, num_rows, height):
+        yield slice(start, start + height)
 
 
 @contextlib.contextmanager
@@ -379,12 +419,14 @@ def stop_request(active: bool) -> Iterator[threading.Event]:
 def _summary(
     model: LGCN,
     graph: Graph,
-    evaluated: list[Graph],
-    loader: SubgraphLoader | GraphLoader,
+    scored: Scored,
+    loader: BatchLoader | GraphLoader,
     config: Config,
     state: State,
 ) -> dict[str, Any]:
-    scores = evaluate(model, evaluated, ("val", "test"))
+    scores = split_scores(scored, ("val", "test"))
+    with contextlib.closing(loader.epoch(1)) as batches:
+        nodes_per_batch = [b.num_nodes for b in itertools.islice(batches, BATCHES_LISTED)]
     test = scores.get("test", {})
     record: dict[str, Any] = {
         "dataset": config.dataset,
@@ -396,30 +438,14 @@ def _summary(
         "test_score_released_rule": state.released_test_score,
         "best_epoch": state.best_epoch,
         "epochs": state.epoch,
+        "steps": state.steps,
         "seconds": state.seconds,
-        "nodes_per_batch": [batch.num_nodes for batch in loader.epoch(1)],
+        "nodes_per_batch": nodes_per_batch,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
     if graph.multi_label:
         record["test_label_accuracy"] = test.get("label_accuracy")
     return record
-
-
-def _calibration(model: LGCN, evaluated: list[Graph]) -> dict[str, Any]:
-    """The temperature by the validation nodes, and how far probabilities are off without and with.
-
-    The test nodes only measure.
-    """
-    outputs = _outputs(model, evaluated, ("val", "test"))
-    temperature = find_temperature(*outputs["val"])
-
-    def error(split: str, at: float) -> float:
-        logits, y = outputs[split]
-        return expected_calibration_error(calibrated(logits, y.dim() == 2, at), y)
-
-    gaps = {"val_before": error("val", 1.0), "val_after": error("val", temperature)}
-    test = error("test", temperature) if "test" in outputs else None
-    return {"temperature": temperature, "calibration": {**gaps, "test_after": test}}
 
 
 def _start_from(model: Module, weights: Mapping[str, Tensor]) -> None:

@@ -1,5 +1,7 @@
 """Losses and scores for single-label and multi-label nodes."""
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -9,11 +11,27 @@ def metric_name(multi_label: bool) -> str:
     return "micro_f1" if multi_label else "accuracy"
 
 
-def loss(logits: Tensor, y: Tensor) -> Tensor:
-    """Softmax cross-entropy for classes, sigmoid cross-entropy for several labels a node."""
+def loss(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Softmax cross-entropy for classes, sigmoid cross-entropy for several labels a node.
+
+    Args:
+        logits, y: Scores and labels of the nodes.
+        weight: What the loss of each node is multiplied by before they are summed up. (default:
+            the mean is taken, as with weights of one over the number of nodes)
+    """
+    if weight is not None:
+        return (node_losses(logits, y) * weight).sum()
     if y.dim() == 2:
         return F.binary_cross_entropy_with_logits(logits, y.to(logits.dtype))
     return F.cross_entropy(logits, y)
+
+
+def node_losses(logits: Tensor, y: Tensor) -> Tensor:
+    """The loss of each node; with several labels it is the mean over these."""
+    if y.dim() == 2:
+        y = y.to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(logits, y, reduction="none").mean(1)
+    return F.cross_entropy(logits, y, reduction="none")
 
 
 def score(logits: Tensor, y: Tensor) -> float:
@@ -44,3 +62,41 @@ def label_accuracy(logits: Tensor, y: Tensor) -> float:
 
 def probabilities(logits: Tensor, multi_label: bool) -> Tensor:
     return logits.sigmoid() if multi_label else torch.softmax(logits, dim=1)
+
+
+@dataclass
+class Tally:
+    """The sums, over blocks of nodes, that loss and scores are made of."""
+
+    nodes: int = 0
+    loss: float = 0.0
+    hits: int = 0
+    marked: int = 0  # node-label pairs that are predicted, plus those that are true
+    right: float | None = None
+
+    def add(self, logits: Tensor, y: Tensor) -> None:
+        """Takes in the scores and labels of some nodes, or of none."""
+        if len(y) == 0:
+            return
+        self.nodes += len(y)
+        self.loss += len(y) * float(loss(logits, y))
+        if y.dim() == 1:
+            # A node has one class and one prediction, so that F1 is the accuracy.
+            self.hits += int((logits.argmax(dim=1) == y).sum())
+            self.marked += 2 * len(y)
+            return
+        predicted, true = logits > 0, y > 0.5
+        self.hits += int((predicted & true).sum())
+        self.marked += int(predicted.sum()) + int(true.sum())
+        self.right = (self.right or 0) + len(y) * label_accuracy(logits, y)
+
+    def scores(self) -> dict[str, float]:
+        """What :func:`lgcn.training.evaluate` gives for a split."""
+        found = {
+            "nodes": self.nodes,
+            "loss": self.loss / self.nodes,
+            "score": 2 * self.hits / self.marked if self.marked else 0.0,
+        }
+        if self.right is not None:
+            found["label_accuracy"] = self.right / self.nodes
+        return found

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,12 +23,13 @@ WARM_UP = 2
 
 @dataclass
 class _Batch:
-    """A batch on the device, with the numbers and labels of its training nodes."""
+    """A batch on the device, with the numbers, labels and weights of its training nodes."""
 
     source: Graph  # kept, so that its id stays taken
     graph: Graph
     nodes: Tensor
     y: Tensor
+    weight: Tensor | None
     steps: int = 0
     replay: Any = None
     loss: Tensor | None = None
@@ -92,8 +93,13 @@ class Step:
         assert source.y is not None
         mask = source.train_mask
         nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
+        weight = source.node_weight
+        if weight is not None:  # the others add nothing to the loss
+            nodes = nodes[weight[nodes] > 0]
+            weight = weight[nodes].to(self.device)
         y = source.y[nodes].to(self.device)
-        batch = _Batch(source, source.to(self.device), nodes.to(self.device), y)
+        graph = _as_numbers(source).to(self.device)
+        batch = _Batch(source, graph, nodes.to(self.device), y, weight)
         if self.fixed:
             self._kept[id(source)] = batch
         return batch
@@ -115,10 +121,19 @@ class Step:
         self.optimizer.zero_grad()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             logits = self.forward(batch.graph.x, batch.graph)
-            loss = metrics.loss(logits.index_select(0, batch.nodes).float(), batch.y)
+            logits = logits.index_select(0, batch.nodes).float()
+            loss = metrics.loss(logits, batch.y, batch.weight)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return loss.detach()
+
+
+def _as_numbers(graph: Graph) -> Graph:
+    """A whole graph may hold its features in a form that takes less memory; sub-graphs do not."""
+    assert graph.x is not None
+    if graph.x.dtype.is_floating_point and graph.x.dtype.itemsize >= 4:
+        return graph
+    return replace(graph, x=graph.features(), feature_scale=None)
 
 
 @contextlib.contextmanager

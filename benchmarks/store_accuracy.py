@@ -1,0 +1,82 @@
+"""The accuracy of training from a store against that of the same graph in memory.
+
+python -m benchmarks.store_accuracy [--out FILE] [--seeds N] [--datasets NAME ...] [--quick]
+
+In memory: sub-graphs of 2000 nodes, scored on the whole graph after every epoch. From the store:
+the same sub-graphs, read from mapped files, scored on sampled sub-graphs around validation nodes,
+as is done for graphs too large for anything else. The test scores at the end are exact in both.
+"""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
+from lgcn import load_dataset
+from lgcn.data.store import open_store
+from lgcn.data.store_contents import write_store
+from lgcn.graph import Graph
+from lgcn.training import Config, train
+
+OPTIONS: dict[str, dict[str, Any]] = {"synthetic": {"num_nodes": 50_000, "num_features": 32}}
+
+
+def scores(graph: Graph, seed: int, quick: bool, **settings: Any) -> dict[str, float]:
+    config = Config.create(
+        dataset="tables",
+        training="subgraph",
+        seed=seed,
+        k=8,
+        max_epochs=3 if quick else 100,
+        evaluate_every=1 if quick else 5,
+        **settings,
+    )
+    record = train(graph, config).record
+    return {key: record[key] for key in ("val_score", "test_score", "best_epoch", "seconds")}
+
+
+def measure(dataset: str, seeds: int, quick: bool) -> dict[str, Any]:
+    graph = load_dataset(dataset, **(QUICK_GRAPH if quick else OPTIONS.get(dataset, {})))
+    runs: dict[str, list[dict[str, float]]] = {"memory": [], "store": []}
+    with tempfile.TemporaryDirectory() as folder:
+        write_store(Path(folder) / "store", graph)
+        stored = open_store(Path(folder) / "store").graph
+        for seed in range(seeds):
+            runs["memory"].append(scores(graph, seed, quick, evaluate_on="graph"))
+            runs["store"].append(scores(stored, seed, quick, evaluate_on="sampled"))
+    summary = {}
+    for name, found in runs.items():
+        tests = [100 * run["test_score"] for run in found]
+        spread = statistics.stdev(tests) if len(tests) > 1 else 0.0
+        summary[name] = {"mean": statistics.mean(tests), "std": spread}
+    return {"dataset": dataset, "seeds": seeds, "test_score": summary, "runs": runs}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS / "store_accuracy-cpu.json")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--datasets", nargs="+", default=["pubmed", "wordnet31", "synthetic"])
+    parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
+    arguments = parser.parse_args()
+    datasets, seeds = arguments.datasets, arguments.seeds
+    if arguments.quick:
+        datasets, seeds = ["synthetic"], 1
+    results = []
+    for dataset in datasets:
+        results.append(measure(dataset, seeds, arguments.quick))
+        found = results[-1]["test_score"]
+        print(
+            f"{dataset}: in memory {found['memory']['mean']:.1f} ± {found['memory']['std']:.1f}, "
+            f"from the store {found['store']['mean']:.1f} ± {found['store']['std']:.1f}",
+            flush=True,
+        )
+        write(arguments.out, {"machine": machine(), "results": results})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Sub-graphs of 2000 nodes out of stores of different sizes, against the same algorithm in NumPy.
+
+python -m benchmarks.store_loader [--out FILE] [--repeats N] [--stores FOLDER] [--quick]
+
+A sub-graph is Algorithm 1, the edges among its nodes, and their features: what both programs make.
+A "batch" is what the loader makes of it, with labels, masks, degrees, and the checks of a Graph.
+Both programs use one thread, and the time is that of the processor. "cold" is the first time that
+sub-graphs are made: their pages are in the system's memory but not yet in the process, which is
+what a training on a large graph meets for long. Otherwise they were made before. One program in
+NumPy has memory for the sub-graph alone, as ours; the other a place for every node of the graph.
+
+Loader and model are then run together, as in training, one worker thread beside the model. Memory
+is what the process has at most in no file, beyond what it had before the graph was opened.
+
+--stores names a folder where the stores are kept (nodes-N each); by default they are made in a
+temporary one, where that of 10 million nodes takes 3.6 GB and minutes.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks._common import RESULTS, machine, write
+from benchmarks.scaling import fit
+from lgcn import Graph, SubgraphLoader, select_subgraph
+from lgcn.data.generate import generate_store
+from lgcn.data.store import open_store
+from lgcn.memory import PeakMemory, anonymous_memory
+from lgcn.ops.subgraph import induced_subgraph
+from lgcn.training import Config, ModelSpec, loop
+
+SIZES = (100_000, 1_000_000, 10_000_000)
+QUICK = (3000, 6000)
+EDGES_PER_NODE = 10
+N_INIT = 500
+MAX_NODES = 2000
+SUBGRAPHS = 100  # of each repeat
+STEPS = 60
+
+Make = Callable[[int], Any]
+
+
+class WithNumpy:
+    """The same in NumPy, with whole arrays in place of loops, in memory of the sub-graph's size."""
+
+    def __init__(self, graph: Graph) -> None:
+        assert graph.x is not None
+        self.rowptr, self.col = graph.rowptr.numpy(), graph.col.numpy()
+        self.x = graph.x.numpy()
+
+    def __call__(self, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        nodes = np.sort(rng.choice(self.rowptr.size - 1, N_INIT, replace=False, shuffle=False))
+        new = nodes
+        while nodes.size < MAX_NODES and new.size:
+            found = np.sort(self.col[self.entries(new)[0]])
+            found = found[np.diff(found, prepend=-1) != 0]  # as np.unique, which hashes
+            new = found[self.places(nodes, found) < 0]
+            if nodes.size + new.size > MAX_NODES:
+                new = rng.choice(new, MAX_NODES - nodes.size, replace=False, shuffle=False)
+            nodes = np.sort(np.concatenate([nodes, new]))
+        entries, counts = self.entries(nodes)
+        place = self.places(nodes, self.col[entries])
+        inside = place >= 0
+        ends = np.concatenate([[0], np.cumsum(inside)])
+        rowptr = ends[np.concatenate([[0], np.cumsum(counts)])]
+        return nodes, rowptr, place[inside], self.x[nodes]
+
+    def entries(self, nodes: Any) -> Any:
+        """The places of these rows' entries, and how many each has."""
+        starts = self.rowptr[nodes]
+        counts = self.rowptr[nodes + 1] - starts
+        first = np.cumsum(counts) - counts
+        return np.arange(counts.sum()) + np.repeat(starts - first, counts), counts
+
+    def places(self, nodes: Any, sought: Any) -> Any:
+        """Where each is in ``nodes``, which are sorted, or -1. As np.isin, which sorts both."""
+        place = np.minimum(np.searchsorted(nodes, sought), nodes.size - 1)
+        return np.where(nodes[place] == sought, place, -1)
+
+
+class WithNumpyAndPlaces(WithNumpy):
+    """Faster, with a place for every node of the graph, kept from one sub-graph to the next."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.place = np.full(graph.num_nodes, -1, np.int32)
+
+    def places(self, nodes: Any, sought: Any) -> Any:
+        self.place[nodes] = np.arange(nodes.size)
+        place = self.place[sought]
+        self.place[nodes] = -1
+        return place
+
+
+def with_numba(graph: Graph) -> Make:
+    def make(seed: int) -> Any:
+        nodes = select_subgraph(graph, n_init=N_INIT, max_nodes=MAX_NODES, seed=seed)
+        return induced_subgraph(graph.rowptr, graph.col, nodes), graph.features(nodes)
+
+    return make
+
+
+def as_batch(graph: Graph) -> Make:
+    def make(seed: int) -> Any:
+        nodes = select_subgraph(graph, n_init=N_INIT, max_nodes=MAX_NODES, seed=seed)
+        return graph.subgraph(nodes)
+
+    return make
+
+
+def seconds_per_subgraph(make: Make, seeds: range) -> float:
+    start = time.thread_time()
+    for seed in seeds:
+        make(seed)
+    return (time.thread_time() - start) / len(seeds)
+
+
+def check(graph: Graph) -> None:
+    """NumPy's sub-graph is the one on its nodes."""
+    for rival in (WithNumpy(graph), WithNumpyAndPlaces(graph)):
+        nodes, rowptr, col, x = rival(0)
+        index = torch.from_numpy(nodes).long()
+        expected = induced_subgraph(graph.rowptr, graph.col, index)
+        same = expected[0].tolist() == rowptr.tolist() and expected[1].tolist() == col.tolist()
+        if not same or not np.array_equal(graph.features(index), x) or len(nodes) != MAX_NODES:
+            raise RuntimeError(f"the programs disagree on {graph.name}")
+
+
+def side_by_side(graph: Graph, steps: int) -> dict[str, float]:
+    """Rates of loader and model in training."""
+    config = Config.create(dataset="tables", k=8, max_nodes=MAX_NODES, n_init=N_INIT)
+    config = config.resolve(graph)
+    torch.manual_seed(0)
+    spec = ModelSpec.of(graph)
+    model, _, _, step = loop._prepare(graph, config, spec, torch.device("cpu"))
+    loader = SubgraphLoader(
+        graph, max_nodes=MAX_NODES, n_init=N_INIT, keep_degree=config.keep_degree, num_workers=1
+    )
+    rates, epoch = loop.Rates(), 0
+    loop._train_epoch(model, step, loader, epoch, 5)  # compiles
+    loader._made, loader._seconds = 0, 0.0
+    while rates.steps < steps:
+        epoch += 1
+        start = time.perf_counter()
+        total, done, waited = loop._train_epoch(model, step, loader, epoch, steps - rates.steps)
+        float(total)
+        rates.seconds += time.perf_counter() - start
+        rates.steps, rates.waited = rates.steps + done, rates.waited + waited
+    return {
+        **rates.record(loader),
+        "steps_per_second": rates.steps / rates.seconds,
+        "share_of_time_waited": rates.waited / rates.seconds,
+    }
+
+
+def measure(path: Path, repeats: int, count: int, steps: int) -> dict[str, Any]:
+    before = anonymous_memory()
+    with PeakMemory() as memory:
+        graph = open_store(path, verify=False).graph
+        numba = with_numba(graph)
+        numba(0)
+        seeds = range(1, count + 1)
+        cold = seconds_per_subgraph(numba, seeds)
+        rates = side_by_side(graph, steps)
+    check(graph)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    # They take turns, so that what else the machine does falls on all of them.
+    variants: dict[str, Make] = {
+        "numba": numba,
+        "batch": as_batch(graph),
+        "numpy": WithNumpy(graph),
+        "numpy_with_places": WithNumpyAndPlaces(graph),
+    }
+    turns = [
+        {name: seconds_per_subgraph(make, seeds) for name, make in variants.items()}
+        for _ in range(repeats + 1)
+    ]
+    torch.set_num_threads(threads)
+    seconds = {name: statistics.median(turn[name] for turn in turns[1:]) for name in variants}
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges // 2,
+        "features": graph.num_features,
+        "speedup": seconds["numpy"] / seconds["numba"],
+        "speedup_with_places": seconds["numpy_with_places"] / seconds["numba"],
+        "microseconds_per_subgraph": {name: 1e6 * value for name, value in seconds.items()},
+        "microseconds_per_subgraph_cold": 1e6 * cold,
+        "anonymous_megabytes": (memory.peak - before) / 1e6,
+        **rates,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS / "store_loader-cpu.json")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--stores", type=Path, help="folder to keep the stores in")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    arguments = parser.parse_args()
+    repeats = 1 if arguments.quick else arguments.repeats
+    count, steps = (3, 3) if arguments.quick else (SUBGRAPHS, STEPS)
+    results = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.stores or Path(temporary)
+        for size in QUICK if arguments.quick else SIZES:
+            path = folder / f"nodes-{size}"
+            if not path.exists():
+                generate_store(path, num_nodes=size, num_edges=EDGES_PER_NODE * size)
+            result = measure(path, repeats, count, steps)
+            results.append(result)
+            micro = result["microseconds_per_subgraph"]
+            print(
+                f"{size} nodes: {micro['numba']:.0f} us a sub-graph, {micro['batch']:.0f} a batch "
+                f"({result['microseconds_per_subgraph_cold']:.0f} cold), "
+                f"{result['speedup']:.1f} times faster than NumPy ({micro['numpy']:.0f} us), "
+                f"{result['speedup_with_places']:.1f} times where that may have a place for every "
+                f"node ({micro['numpy_with_places']:.0f} us); "
+                f"loader {result['loader_subgraphs_per_second']:.0f}/s, "
+                f"model {result['model_steps_per_second']:.0f}/s, "
+                f"{result['anonymous_megabytes']:.0f} MB",
+                flush=True,
+            )
+    sizes = [float(result["nodes"]) for result in results]
+    exponents = {
+        name: fit(sizes, [result["microseconds_per_subgraph"][name] for result in results])
+        for name in results[0]["microseconds_per_subgraph"]
+    }
+    print(f"cost grows with the {exponents['numba']['exponent']:.2f}th power of the nodes")
+    write(
+        arguments.out,
+        {
+            "machine": machine(),
+            "n_init": N_INIT,
+            "max_nodes": MAX_NODES,
+            "edges_per_node": EDGES_PER_NODE,
+            "exponents": exponents,
+            "results": results,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

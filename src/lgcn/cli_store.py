@@ -1,0 +1,160 @@
+"""Commands on graph stores: generate, import, embed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from lgcn.cli_output import err, out, print_json
+from lgcn.progress import step_progress
+
+GraphStore = Annotated[
+    Path | None, typer.Option("--graph", help="Graph store, by `lgcn import` or `lgcn generate`.")
+]
+MemoryCeiling = Annotated[
+    str | None, typer.Option(help="Memory that inference over the graph may take, e.g. 2GB.")
+]
+StoreFolder = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the graph store.")]
+FeatureType = Annotated[
+    str, typer.Option(help="How features are stored: float32, float16, bfloat16 or uint8.")
+]
+Overwrite = Annotated[bool, typer.Option(help="Replace the store that is there.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
+]
+
+
+def generate(
+    store: StoreFolder,
+    nodes: Annotated[int, typer.Option(help="Number of nodes.")],
+    edges: Annotated[int, typer.Option(help="Number of undirected edges to draw.")],
+    features: Annotated[int, typer.Option(help="Features of a node.")] = 64,
+    classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    feature_type: FeatureType = "float32",
+    memory: Annotated[str, typer.Option(help="Memory that sorting may take.")] = "1GB",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a random graph of any size, with classes that can be learned, to a store."""
+    from lgcn.data.generate import generate_store
+
+    with step_progress(err) as on_progress:
+        header = generate_store(
+            store,
+            num_nodes=nodes,
+            num_edges=edges,
+            num_features=features,
+            num_classes=classes,
+            seed=seed,
+            features=feature_type,  # type: ignore[arg-type]  # checked there
+            memory=memory,
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
+    record = {"store": str(store), "nodes": header["num_nodes"], "edges": header["num_edges"] // 2}
+    if as_json:
+        print_json(record)
+        return
+    text = f"wrote {record['nodes']:,} nodes and {record['edges']:,} edges to {store}"
+    out.print(escape(text), soft_wrap=True)
+    out.print(escape(f"next: lgcn train --graph {store}"), soft_wrap=True)
+
+
+def import_(
+    *,
+    store: StoreFolder,
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More edge files.")
+    ] = None,
+    edges: Annotated[
+        list[Path],
+        typer.Option(help="Edge file: CSV, TSV, Parquet, NPZ or .npy; several may follow."),
+    ],
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Every edge counts in both directions.")
+    ] = False,
+    keep_duplicates: Annotated[bool, typer.Option(help="Keep edges that are the same.")] = False,
+    keep_self_loops: Annotated[bool, typer.Option(help="Keep edges to the node itself.")] = False,
+    memory: Annotated[str, typer.Option(help="Memory the process may take.")] = "2GB",
+    skip_bad_rows: Annotated[int, typer.Option(help="Leave out up to so many bad rows.")] = 0,
+    feature_type: FeatureType = "float32",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    tables: dict[str, Any],
+) -> None:
+    """Write edges, and perhaps a node table, that may be larger than memory to a store."""
+    from lgcn.data.import_store import import_store
+
+    with step_progress(err) as on_progress:
+        counts = import_store(
+            store,
+            [*edges, *(more or [])],
+            **tables,
+            undirected=undirected,
+            keep_duplicates=keep_duplicates,
+            keep_self_loops=keep_self_loops,
+            memory=memory,
+            skip_bad_rows=skip_bad_rows,
+            features=feature_type,  # type: ignore[arg-type]  # checked there
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
+    if as_json:
+        print_json({"store": str(store), **counts})
+        return
+    table = Table(title=escape(str(store)), title_justify="left", show_header=False)
+    for key, value in counts.items():
+        if isinstance(value, int | float):
+            table.add_row(key.replace("_", " "), f"{value:,.{0 if isinstance(value, int) else 1}f}")
+    for note in counts.get("notes", ()):
+        err.print(f"[yellow]Note:[/yellow] {escape(note)}", soft_wrap=True)
+    out.print(table)
+    if not undirected:
+        err.print(
+            "[yellow]Note:[/yellow] edges are directed as given; --undirected adds the reverse"
+        )
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")],
+    output: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")],
+    graph: GraphStore = None,
+    layer: Annotated[
+        int, typer.Option(help="0: embedding, 1: after the first LGCL, ...; -1: the last.")
+    ] = -1,
+    memory: MemoryCeiling = None,
+    as_json: Json = False,
+) -> None:
+    """Write the embeddings of all nodes after a layer."""
+    from lgcn.cli import _load
+    from lgcn.embeddings import check_output, write_embeddings
+    from lgcn.layerwise import layerwise
+
+    check_output(output)
+    model, loaded, _, ids = _load(run, None, None, graph, None, None, labels="not read")
+    with step_progress(err) as on_progress:
+        found = layerwise(
+            model, loaded, layer=layer, memory=memory or "1GB", on_progress=on_progress
+        )
+        write_embeddings(found, output, node_ids=ids, on_progress=on_progress)
+    record = {"output": str(output), "nodes": found.shape[0], "width": found.shape[1]}
+    if as_json:
+        print_json(record)
+        return
+    text = f"wrote embeddings of {found.shape[0]} nodes, {found.shape[1]} numbers each, to {output}"
+    out.print(escape(text), soft_wrap=True)
+
+
+def node_ids(graph: Any, store: str | None) -> Callable[[int, int], Any] | None:
+    """Gives the ids of a range of nodes: from the store, or of the graph in memory."""
+    if store is not None:
+        from lgcn.data.store import open_store
+
+        return open_store(store, verify=False).node_ids  # it was verified when it was loaded
+    if graph.node_ids is None:
+        return None
+    return lambda start, stop: graph.node_ids[start:stop]

@@ -1,0 +1,142 @@
+"""What all loaders of sub-graphs have in common: epochs, batches, and threads that work ahead."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgcn.graph import Graph
+
+
+class BatchLoader(ABC):
+    """Yields mini-batches of one or several sub-graphs.
+
+    What is drawn depends on the seed, the epoch and the number of the sub-graph alone: any number
+    of workers yields the same sequence, and an epoch can be repeated.
+
+    Args:
+        graph: The graph.
+        roots: Nodes (numbers or mask) that the batches are to serve. (default: the training nodes,
+            or all nodes where there is no training mask)
+        batch_size: Sub-graphs in a mini-batch, put side by side. (default: 1)
+        resample: Select anew in each epoch; otherwise once for all. (default: ``True``)
+        keep_degree: Normalise with the degrees of the whole graph. (default: ``True``)
+        seed: (default: 0)
+        num_workers: Threads that prepare batches ahead; 0 prepares them when asked. (default: 1)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        roots: Tensor | Sequence[int] | None = None,
+        batch_size: int = 1,
+        resample: bool = True,
+        keep_degree: bool = True,
+        seed: int = 0,
+        num_workers: int = 1,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if num_workers < 0:
+            raise ValueError(f"num_workers must not be negative, got {num_workers}")
+        if roots is None:
+            roots = graph.train_mask
+        nodes = torch.arange(graph.num_nodes) if roots is None else torch.as_tensor(roots).cpu()
+        self.roots = nodes.nonzero().squeeze(1) if nodes.dtype == torch.bool else nodes
+        if self.roots.numel() == 0:
+            raise ValueError("roots must name at least one node, got none")
+        self.graph = graph
+        self.batch_size = batch_size
+        self.resample = resample
+        self.keep_degree = keep_degree
+        self.seed = seed
+        self.num_workers = num_workers
+        self._next_epoch = 0
+        self._fixed: list[Graph] | None = None
+        self._lock = threading.Lock()
+        self._made = 0
+        self._seconds = 0.0
+
+    @property
+    @abstractmethod
+    def _num_subgraphs(self) -> int:
+        """Sub-graphs in an epoch."""
+
+    @abstractmethod
+    def _plan(self, epoch: int) -> list[Any]:
+        """What each sub-graph of the epoch starts from."""
+
+    @abstractmethod
+    def _subgraph(self, start: Any, epoch: int, number: int) -> Graph:
+        """The sub-graph of that number, which starts from that part of the plan."""
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return -(-self._num_subgraphs // self.batch_size)
+
+    def __iter__(self) -> Iterator[Graph]:
+        """The batches of the next epoch."""
+        epoch, self._next_epoch = self._next_epoch, self._next_epoch + 1
+        return self.epoch(epoch)
+
+    def epoch(self, epoch: int) -> Generator[Graph]:
+        """The batches of the given epoch."""
+        if self.resample:
+            yield from self._prepare(epoch)
+            return
+        if self._fixed is None:
+            self._fixed = list(self._prepare(0))
+        yield from self._fixed
+
+    @property
+    def subgraphs_per_second(self) -> float | None:
+        """How many the workers could make so far if nobody had to wait; ``None`` before any."""
+        if self._made == 0 or self._seconds == 0:
+            return None
+        return self._made / self._seconds * max(self.num_workers, 1)
+
+    def _prepare(self, epoch: int) -> Iterator[Graph]:
+        plan = self._plan(epoch)
+
+        def batch(number: int) -> Graph:
+            started = time.perf_counter()
+            first = number * self.batch_size
+            places = range(first, min(first + self.batch_size, len(plan)))
+            made = Graph.concat([self._subgraph(plan[i], epoch, i) for i in places])
+            with self._lock:
+                self._made += len(places)
+                self._seconds += time.perf_counter() - started
+            return made
+
+        return ahead(batch, len(self), self.num_workers)
+
+    def _random_seed(self, epoch: int, number: int) -> int:
+        """Of the sub-graph of that number."""
+        entropy = [self.seed, epoch, number]
+        return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+
+
+def ahead(make: Callable[[int], Graph], count: int, num_workers: int) -> Iterator[Graph]:
+    """make(0), make(1), ... in order, made by threads while the caller works on earlier ones."""
+    if num_workers == 0:
+        yield from map(make, range(count))
+        return
+    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="lgcn-loader")
+    pending: deque[Future[Graph]] = deque()
+    try:
+        for number in range(count):
+            pending.append(pool.submit(make, number))
+            if len(pending) > 2 * num_workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:  # also when the caller stops early
+        pool.shutdown(wait=True, cancel_futures=True)

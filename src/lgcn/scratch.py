@@ -1,0 +1,67 @@
+"""Matrices that are made by blocks of rows and kept, in memory or in files that leave nothing."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgcn.errors import DataError, UsageError
+
+
+class Scratch:
+    """Keeps matrices, all of them in memory, or all of them in files.
+
+    The files have no name, so that nothing is left of them, not even after a kill; a file goes
+    with the last tensor that shows it.
+
+    Args:
+        size: Bytes that all matrices that exist at a time take at most.
+        dtype: Type of their values.
+        memory: Bytes up to which they are kept in memory.
+        folder: Where the files are. (default: the folder for temporary files)
+    """
+
+    def __init__(
+        self, size: int, dtype: torch.dtype, memory: int, folder: str | Path | None = None
+    ) -> None:
+        self.size = size
+        self.dtype = dtype
+        self.in_memory = size <= memory
+        self.folder = Path(tempfile.gettempdir() if folder is None else folder)
+        if self.in_memory:
+            return
+        if not self.folder.is_dir():
+            raise UsageError(f"the folder of scratch files must exist (scratch), got {self.folder}")
+        if shutil.disk_usage(self.folder).free < size:
+            raise self._full()
+
+    def keep(self, shape: tuple[int, int], blocks: Iterator[Tensor]) -> Tensor:
+        """The blocks, one below the other, as a matrix of that shape on the CPU."""
+        if self.in_memory:
+            matrix = torch.empty(shape, dtype=self.dtype)
+            start = 0
+            for block in blocks:
+                matrix[start : start + len(block)] = block
+                start += len(block)
+            return matrix
+        # Written, and mapped to be read: on a full disk, writing to a map kills the process.
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            for block in blocks:
+                values = block.cpu().contiguous().view(torch.uint8).numpy()
+                try:
+                    file.write(values.data)
+                    file.flush()
+                except OSError as error:
+                    raise self._full() from error
+            array = np.memmap(file, np.uint8, "r+")
+        return torch.from_numpy(array).view(self.dtype).view(shape)
+
+    def _full(self) -> DataError:
+        return DataError(
+            f"{self.folder} has too little space for {self.size / 1e9:.2f} GB of layers that do "
+            "not fit in memory: name another folder (scratch), or allow more memory (memory)"
+        )

@@ -1,0 +1,171 @@
+"""Scores of validation and test nodes: on whole graphs, around them, or on a sample of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
+from lgcn.graph import Graph
+from lgcn.inference import forward
+from lgcn.layerwise import layerwise, read_blocks
+from lgcn.nn.lgcn import LGCN
+from lgcn.sampling import select_subgraph, separate
+from lgcn.training import metrics
+from lgcn.training.config import Config
+
+# The scores of a graph with more nodes are looked at by blocks.
+BLOCK_NODES = 2**18
+# Nodes of a split by which the temperature is found and measured, at most.
+CALIBRATION_NODES = 100_000
+# evaluate_on=sampled takes at most so many sub-graphs, of max_nodes each, and scores one node in so
+# many of them: with less room around them, scores were up to 0.12 below those of the whole graph.
+SAMPLED_SUBGRAPHS = 20
+SAMPLED_ROOM = 40
+SAMPLED_MAX_NODES = 2000  # where max_nodes is none
+
+# A graph with the scores of all its nodes, before softmax or sigmoid.
+Scored = list[tuple[Graph, Tensor]]
+
+
+@torch.no_grad()
+def evaluate(
+    model: Module, graphs: list[Graph], splits: tuple[str, ...]
+) -> dict[str, dict[str, float]]:
+    """Loss and scores of each split that has nodes, over all the graphs together."""
+    return split_scores([(graph, forward(model, graph)) for graph in graphs], splits)
+
+
+def score_graphs(model: LGCN, graphs: list[Graph], config: Config) -> Scored:
+    """The scores of all nodes; of graphs that are too large to hold them, in a file."""
+    if config.evaluate_on != "sampled":
+        return [(graph, forward(model, graph)) for graph in graphs]
+    return [(graph, layerwise(model, graph, memory=config.memory)[:]) for graph in graphs]
+
+
+def split_scores(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Loss and scores of each split that has nodes, over all the graphs together."""
+    if any(len(logits) > BLOCK_NODES for _, logits in scored):
+        return _scores_by_blocks(scored, splits)
+    scores = {}
+    for split, (logits, y) in _of_splits(scored, splits).items():
+        scores[split] = {
+            "nodes": len(y),
+            "loss": float(metrics.loss(logits, y)),
+            "score": metrics.score(logits, y),
+        }
+        if y.dim() == 2:
+            scores[split]["label_accuracy"] = metrics.label_accuracy(logits, y)
+    return scores
+
+
+def _scores_by_blocks(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    tallies = {split: metrics.Tally() for split in splits}
+    for graph, all_logits in scored:
+        masks = {split: mask for split in splits if (mask := graph.mask(split)) is not None}
+        for start, stop, logits in read_blocks(all_logits):
+            for split, mask in masks.items():
+                if graph.y is not None:
+                    inside = mask[start:stop].to(logits.device)
+                    labels = graph.y[start:stop].to(logits.device)
+                    tallies[split].add(logits[inside], labels[inside])
+    return {split: tally.scores() for split, tally in tallies.items() if tally.nodes}
+
+
+def _of_splits(
+    scored: Scored, splits: tuple[str, ...], at_most: int | None = None
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Scores and labels of the nodes of each split that has some; of too many, of every n-th."""
+    found = {}
+    for split in splits:
+        parts = [
+            (logits, graph.y, mask.nonzero().squeeze(1))
+            for graph, logits in scored
+            if (mask := graph.mask(split)) is not None and graph.y is not None
+        ]
+        total = sum(len(nodes) for _, _, nodes in parts)
+        step = 1 if at_most is None else max(1, -(-total // at_most))
+        if total:
+            found[split] = (
+                torch.cat([logits[nodes[::step].to(logits.device)] for logits, _, nodes in parts]),
+                torch.cat([y[nodes[::step]].to(logits.device) for logits, y, nodes in parts]),
+            )
+    return found
+
+
+def calibration(scored: Scored) -> dict[str, Any]:
+    """The temperature by the validation nodes, and how far probabilities are off without and with.
+
+    The test nodes only measure.
+    """
+    outputs = _of_splits(scored, ("val", "test"), CALIBRATION_NODES)
+    temperature = find_temperature(*outputs["val"])
+
+    def error(split: str, at: float) -> float:
+        logits, y = outputs[split]
+        return expected_calibration_error(calibrated(logits, y.dim() == 2, at), y)
+
+    gaps = {"val_before": error("val", 1.0), "val_after": error("val", temperature)}
+    test = error("test", temperature) if "test" in outputs else None
+    return {"temperature": temperature, "calibration": {**gaps, "test_after": test}}
+
+
+def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
+    """The graphs on which nodes are scored after an epoch.
+
+    By default these are whole graphs. The released program scores each split on the sub-graph
+    around its nodes. Of large graphs a sample of the validation nodes is scored, each in one of
+    the sub-graphs around them; they are the same after every epoch.
+    """
+    if config.evaluate_on == "graph":
+        return whole_graphs(graph)
+    if config.evaluate_on == "sampled":
+        return _sampled_graphs(graph, config)
+    around = []
+    for split, other in (("val", "test_mask"), ("test", "val_mask")):
+        mask = graph.mask(split)
+        if mask is not None and bool(mask.any()):
+            nodes = select_subgraph(
+                graph, roots=mask, max_nodes=None, max_hops=config.max_hops, seed=config.seed
+            )
+            part = graph.subgraph(nodes, keep_degree=config.keep_degree)
+            without: dict[str, Any] = {other: None}
+            around.append(replace(part, **without))
+    return around
+
+
+def whole_graphs(graph: Graph) -> list[Graph]:
+    """The separate graphs that have something to score."""
+    masks = ("val_mask", "test_mask")
+    return [
+        part
+        for part in separate(graph)
+        if any(getattr(part, key) is not None and bool(getattr(part, key).any()) for key in masks)
+    ]
+
+
+def _sampled_graphs(graph: Graph, config: Config) -> list[Graph]:
+    assert graph.val_mask is not None
+    rng = np.random.default_rng([config.seed, 0, 0, 3])  # no stream of the training's
+    nodes = graph.val_mask.nonzero().squeeze(1).cpu().numpy()
+    max_nodes = config.max_nodes or SAMPLED_MAX_NODES
+    roots = max(1, max_nodes // SAMPLED_ROOM)
+    chosen = rng.permutation(nodes)[: SAMPLED_SUBGRAPHS * roots]
+    parts = []
+    for number, start in enumerate(np.array_split(chosen, -(-chosen.size // roots))):
+        selected = select_subgraph(
+            graph,
+            roots=torch.from_numpy(start),
+            max_nodes=max_nodes,
+            max_expand=config.max_expand,
+            max_hops=config.max_hops,
+            seed=number,
+        )
+        part = graph.subgraph(selected, keep_degree=config.keep_degree)
+        # Others of the split that happen to be there are scored in a sub-graph of their own.
+        mask = torch.from_numpy(np.isin(selected.numpy(), start))
+        parts.append(replace(part, val_mask=mask, test_mask=None))
+    return parts
