@@ -11,8 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lgcn import cli_store
-from lgcn.cli_output import err, out
-from lgcn.cli_output import print_json as _print_json
+from lgcn.cli_output import err, out, print_json
 from lgcn.cli_store import GraphStore, MemoryCeiling
 from lgcn.cli_tables import Edges, Nodes, table_paths, takes_tables
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
@@ -191,7 +190,7 @@ def _new_folder(name: str, seed: int) -> Path:
 def _report(record: dict[str, Any], as_json: bool) -> None:
     record = {key: value for key, value in record.items() if key != "history"}
     if as_json:
-        _print_json(record)
+        print_json(record)
         return
     name = record.get("graph", record["dataset"])  # records of earlier versions have no "graph"
     title = f"LGCN on {escape(name)}, seed {record['seed']}"
@@ -245,13 +244,13 @@ def evaluate(
     from lgcn.training import evaluate as run_evaluation
     from lgcn.training.metrics import metric_name
 
-    model, loaded, spec, _ = _load(run, dataset, root, graph, edges, nodes, labels="needed")
+    model, loaded, spec, _ = load_run(run, dataset, root, graph, edges, nodes, labels="needed")
     scores = run_evaluation(model, separate(loaded), SPLITS)
     if not scores:
         raise UsageError(f"{loaded.name} has no labelled nodes to score")
     record = {"dataset": loaded.name, "metric": metric_name(spec.multi_label), "run": str(run)}
     if as_json:
-        _print_json({**record, "splits": scores})
+        print_json({**record, "splits": scores})
         return
     table = Table(title=escape(f"{run} on {loaded.name}"), title_justify="left")
     for column in ("split", "nodes", record["metric"], "loss"):
@@ -292,7 +291,7 @@ def predict(
 
     check_output(output)
     labels: Labels = "if there" if unlabelled_only else "not read"
-    model, loaded, spec, node_ids = _load(run, dataset, root, graph, edges, nodes, labels=labels)
+    model, loaded, spec, node_ids = load_run(run, dataset, root, graph, edges, nodes, labels=labels)
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
     with step_progress(err) as on_progress:
         if memory is None:
@@ -312,13 +311,13 @@ def predict(
         written = write_predictions(blocks, output)
     record = {"output": str(output), "nodes": written.nodes, "abstained": written.abstained}
     if as_json:
-        _print_json({**record, "classes": list(names)})
+        print_json({**record, "classes": list(names)})
         return
     silent = f", {written.abstained} of them left open" if abstain_below is not None else ""
     out.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
 
 
-def _load(
+def load_run(
     run: Path,
     dataset: str | None,
     root: Path | None,
@@ -387,7 +386,7 @@ def settings(as_json: Json = False) -> None:
 
     rows = {key: (value, doc) for key, value, doc in Config.describe()}
     if as_json:
-        _print_json({key: {"default": value, "what": doc} for key, (value, doc) in rows.items()})
+        print_json({key: {"default": value, "what": doc} for key, (value, doc) in rows.items()})
         return
     table = Table("setting", "default", "what")
     for key, (value, doc) in rows.items():
@@ -403,7 +402,7 @@ def warmup(as_json: Json = False) -> None:
     with step_progress(err) as on_step:
         done = run_warmup(on_step=on_step)
     if as_json:
-        _print_json(done._asdict())
+        print_json(done._asdict())
         return
     table = Table("kernel")
     for column in ("compiled", "from the cache"):
@@ -422,7 +421,7 @@ def data_list(as_json: Json = False) -> None:
 
     rows = {name: describe(name) for name in dataset_names()}
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     table = Table()
     table.add_column("name")
@@ -465,7 +464,7 @@ def data_info(
         mask = graph.mask(split)
         record[f"{split}_nodes"] = 0 if mask is None else int(mask.sum())
     if as_json:
-        _print_json(record)
+        print_json(record)
         return
     table = Table(show_header=False)
     for key, value in record.items():
@@ -500,7 +499,7 @@ def data_check(
         assert dataset is not None
         report = check_graph(load_dataset(dataset, root))
     if as_json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
     else:
         out.print(render(report))
 
@@ -516,7 +515,7 @@ def data_path(
 
     files = [str(path) for path in dataset_files(dataset, root)]
     if as_json:
-        _print_json({"name": dataset, "files": files})
+        print_json({"name": dataset, "files": files})
     elif files:
         print("\n".join(files))
     else:

@@ -130,12 +130,12 @@ def embed(
     as_json: Json = False,
 ) -> None:
     """Write the embeddings of all nodes after a layer."""
-    from lgcn.cli import _load
+    from lgcn.cli import load_run
     from lgcn.embeddings import check_output, write_embeddings
     from lgcn.layerwise import layerwise
 
     check_output(output)
-    model, loaded, _, ids = _load(run, None, None, graph, None, None, labels="not read")
+    model, loaded, _, ids = load_run(run, None, None, graph, None, None, labels="not read")
     with step_progress(err) as on_progress:
         found = layerwise(
             model, loaded, layer=layer, memory=memory or "1GB", on_progress=on_progress

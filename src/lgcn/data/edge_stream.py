@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lgcn.data.array_tables import ROWS, ArrayTable
 from lgcn.data.columns import quoted
-from lgcn.data.ids import _is_text, to_ids
+from lgcn.data.ids import is_text, to_ids
 from lgcn.data.table_files import open_table, to_column
 from lgcn.data.table_source import TableSource
 from lgcn.data.text_blocks import TextBlocks
@@ -189,7 +189,7 @@ def edge_batches(
     columns = [*ends, *([] if weight_column is None else [weight_column])]
     for batch, where in _raw_batches(source, columns, integer, bad, size):
         if integer is None:
-            integer = not any(_is_text(_plain(column).type) for column in batch[:2])
+            integer = not any(is_text(_plain(column).type) for column in batch[:2])
         found: list[Any] = []
         wrong = np.zeros(len(batch[0]), bool)
         for name, column in zip(columns, batch, strict=True):
@@ -243,7 +243,7 @@ def _ids(column: Any, integer: bool, place: str) -> tuple[Any, Any]:
         unclear = pc.or_(
             pc.not_equal(column, pc.floor(column)), pc.greater(pc.abs(column), 2.0**53)
         )
-    elif integer and _is_text(kind):
+    elif integer and is_text(kind):
         unclear = pc.invert(pc.match_substring_regex(column, r"^-?\d{1,18}$"))
     elif integer and kind == pa.uint64():
         unclear = pc.greater(column, pa.scalar(2**63 - 1, pa.uint64()))

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from lgcn.data.ids import _EMPTY, _NUMBER, _bytes_of, _find_in_slots, _hash, _slot_of
+from lgcn.data.ids import EMPTY, NUMBER, bytes_of, find_in_slots, hash_bytes, slot_of
 from lgcn.errors import DataError
 from lgcn.memory import format_memory
 
@@ -35,7 +35,7 @@ class GrowingIndex:
         self._size = 0
         self._first = np.zeros(1, np.int64)
         self._data = np.empty(0, np.uint8)
-        self._slots = np.full(16, _EMPTY, np.int64)
+        self._slots = np.full(16, EMPTY, np.int64)
 
     def __len__(self) -> int:
         return self._size
@@ -51,7 +51,7 @@ class GrowingIndex:
         """
         if len({column.type for column in columns}) > 1:
             columns = tuple(column.cast(pa.large_string()) for column in columns)
-        first, data = _bytes_of(pa.concat_arrays(columns))
+        first, data = bytes_of(pa.concat_arrays(columns))
         found = self._find(first, data)
         table = found.reshape(len(columns), -1)
         if (found < 0).any():
@@ -65,13 +65,13 @@ class GrowingIndex:
 
     def find(self, ids: Any) -> Any:
         """Node numbers (int32) of an array of the same kind, -1 for ids that no node has."""
-        return self._find(*_bytes_of(ids))
+        return self._find(*bytes_of(ids))
 
     def _find(self, first: Any, data: Any) -> Any:
         found = np.full(len(first) - 1, -1, np.int32)
         if self._size:
             known = self._first[: self._size + 1]
-            _find_in_slots(first, data, known, self._data, self._slots, found)
+            find_in_slots(first, data, known, self._data, self._slots, found)
         return found
 
     def _reserve(self, count: int, num_bytes: int) -> None:
@@ -92,7 +92,7 @@ class GrowingIndex:
         self._data.resize(data_size, refcheck=False)
         if slots > len(self._slots):
             self._slots = np.empty(0, np.int64)  # before the new ones are there
-            self._slots = np.full(slots, _EMPTY, np.int64)
+            self._slots = np.full(slots, EMPTY, np.int64)
             _fill(self._first, self._data, self._slots, self._size)
 
     def _refuse(self, size: int, needed: int) -> None:
@@ -127,16 +127,16 @@ def _add(
 ) -> Any:
     for i in new:
         start, end = wanted_first[i], wanted_first[i + 1]
-        h = _hash(wanted, start, end)
-        place = _slot_of(h, wanted, start, end, first, data, slots)
-        if slots[place] == _EMPTY:  # else it came a moment ago
-            slots[place] = (h & ~_NUMBER) | size
+        h = hash_bytes(wanted, start, end)
+        place = slot_of(h, wanted, start, end, first, data, slots)
+        if slots[place] == EMPTY:  # else it came a moment ago
+            slots[place] = (h & ~NUMBER) | size
             at = first[size]
             for e in range(start, end):
                 data[at + e - start] = wanted[e]
             size += 1
             first[size] = at + end - start
-        found[i] = slots[place] & _NUMBER
+        found[i] = slots[place] & NUMBER
     return size
 
 
@@ -145,8 +145,8 @@ def _fill(first: Any, data: Any, slots: Any, size: int) -> None:
     """Puts ids that differ into empty slots."""
     last = slots.shape[0] - 1
     for i in range(size):
-        h = _hash(data, first[i], first[i + 1])
+        h = hash_bytes(data, first[i], first[i + 1])
         place = h & last
-        while slots[place] != _EMPTY:
+        while slots[place] != EMPTY:
             place = (place + 1) & last
-        slots[place] = (h & ~_NUMBER) | i
+        slots[place] = (h & ~NUMBER) | i

@@ -20,9 +20,9 @@ from lgcn.data.columns import quoted, without_halves, without_views
 from lgcn.errors import DataError
 from lgcn.splitmix import STEP, mix
 
-_EMPTY = -1
+EMPTY = -1
 _BLOCK = 256
-_NUMBER = (1 << 32) - 1  # the half of a slot with the node's number; the other is of its hash
+NUMBER = (1 << 32) - 1  # the half of a slot with the node's number; the other is of its hash
 
 _MAX_INT64 = pa.scalar(2**63 - 1, pa.uint64())
 
@@ -52,7 +52,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
         column = column.cast(pa.int64())
     elif pa.types.is_null(kind):
         column = column.cast(pa.int64() if integer else pa.string())
-    elif not pa.types.is_integer(kind) and not _is_text(kind):
+    elif not pa.types.is_integer(kind) and not is_text(kind):
         raise DataError(
             f"{where(0)}: ids must be whole numbers or texts, got {kind}. Change the column, or "
             "name another one"
@@ -61,7 +61,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
     if integer is None:
         fits = too_large is None or not pc.any(too_large).as_py()
         integer = pa.types.is_integer(column.type) and fits
-    if integer and _is_text(column.type):
+    if integer and is_text(column.type):
         wrong = pc.invert(pc.match_substring_regex(column, r"^-?\d{1,18}$"))
         _refuse(column, wrong, "a whole number as the ids of the node table are", where)
     if integer:
@@ -77,7 +77,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
     return column
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -114,14 +114,14 @@ class NodeIndex:
         self._texts: Any = None
         repeated = (-1, -1)
         if self.integer and len(ids):
-            numbers = _integers(ids)
+            numbers = as_integers(ids)
             low, high = int(numbers.min()), int(numbers.max())
             if high - low < 4 * len(ids) + 1024:
                 self._low, self._table = low, np.full(high - low + 1, -1, np.int32)
                 repeated = _fill_table(numbers, low, self._table)
         if self._table is None:
-            self._texts = _bytes_of(ids)
-            slots = np.full(1 << max(4, (2 * len(ids)).bit_length()), _EMPTY, np.int64)
+            self._texts = bytes_of(ids)
+            slots = np.full(1 << max(4, (2 * len(ids)).bit_length()), EMPTY, np.int64)
             repeated = _fill_slots(*self._texts, slots)
             self._slots = slots
         self.repeated: tuple[int, int] | None = repeated if repeated[0] >= 0 else None
@@ -130,21 +130,21 @@ class NodeIndex:
         """Node numbers (int32) of an array of the same kind, -1 for ids that no node has."""
         found = np.empty(len(ids), np.int32)
         if self._table is not None:
-            _find_in_table(_integers(ids), self._low, self._table, found)
+            _find_in_table(as_integers(ids), self._low, self._table, found)
         else:
-            _find_in_slots(*_bytes_of(ids), *self._texts, self._slots, found)
+            find_in_slots(*bytes_of(ids), *self._texts, self._slots, found)
         return found
 
 
-def _integers(ids: Any) -> Any:
+def as_integers(ids: Any) -> Any:
     """A view of an Arrow array of int64."""
     return np.frombuffer(ids.buffers()[1] or b"", np.int64)[ids.offset : ids.offset + len(ids)]
 
 
-def _bytes_of(ids: Any) -> tuple[Any, Any]:
+def bytes_of(ids: Any) -> tuple[Any, Any]:
     """Entry i of an Arrow array are the bytes of the second from first[i] to first[i + 1]."""
     if pa.types.is_integer(ids.type):
-        return np.arange(len(ids) + 1, dtype=np.int64) * 8, _integers(ids).view(np.uint8)
+        return np.arange(len(ids) + 1, dtype=np.int64) * 8, as_integers(ids).view(np.uint8)
     # Copies and views as they are here have one type each for Numba, which would compile others.
     width = np.int32 if pa.types.is_string(ids.type) else np.int64
     _, first, data = ids.buffers()
@@ -199,7 +199,7 @@ def _short_word(data: Any, start: int, end: int) -> Any:
 
 
 @_jit
-def _hash(data: Any, start: int, end: int) -> Any:
+def hash_bytes(data: Any, start: int, end: int) -> Any:
     size = end - start
     if size < 8:
         return np.int64(mix(_short_word(data, start, end) ^ (np.uint64(size) * STEP)))
@@ -220,13 +220,13 @@ def _same(a: Any, a_start: int, b: Any, b_start: int, size: int) -> Any:
 
 
 @_jit
-def _slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, slots: Any) -> Any:
+def slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, slots: Any) -> Any:
     """The slot of a text with hash h, an empty one where it is not there."""
     last = slots.shape[0] - 1
     place = h & last
-    while slots[place] != _EMPTY:
+    while slots[place] != EMPTY:
         if (slots[place] ^ h) >> 32 == 0:
-            number = slots[place] & _NUMBER
+            number = slots[place] & NUMBER
             other = first[number]
             size = first[number + 1] - other
             if size == end - start and _same(known, other, data, start, size):
@@ -238,16 +238,16 @@ def _slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, sl
 @_jit
 def _fill_slots(first: Any, data: Any, slots: Any) -> Any:
     for i in range(first.shape[0] - 1):
-        h = _hash(data, first[i], first[i + 1])
-        place = _slot_of(h, data, first[i], first[i + 1], first, data, slots)
-        if slots[place] != _EMPTY:
-            return slots[place] & _NUMBER, i
-        slots[place] = (h & ~_NUMBER) | i
+        h = hash_bytes(data, first[i], first[i + 1])
+        place = slot_of(h, data, first[i], first[i + 1], first, data, slots)
+        if slots[place] != EMPTY:
+            return slots[place] & NUMBER, i
+        slots[place] = (h & ~NUMBER) | i
     return -1, -1
 
 
 @_jit_parallel
-def _find_in_slots(
+def find_in_slots(
     wanted_first: Any, wanted: Any, first: Any, data: Any, slots: Any, found: Any
 ) -> None:
     """Most of the time goes by waiting for memory. So a block of ids goes step by step: the loads
@@ -260,12 +260,12 @@ def _find_in_slots(
         hashes = np.empty(_BLOCK, np.int64)
         loaded = np.empty(_BLOCK, np.int64)
         for i in range(size):
-            hashes[i] = _hash(wanted, wanted_first[start + i], wanted_first[start + i + 1])
+            hashes[i] = hash_bytes(wanted, wanted_first[start + i], wanted_first[start + i + 1])
         for i in range(size):
             loaded[i] = slots[hashes[i] & last]
         for i in range(size):
-            loaded[i] = first[loaded[i] & _NUMBER if loaded[i] != _EMPTY else 0]
+            loaded[i] = first[loaded[i] & NUMBER if loaded[i] != EMPTY else 0]
         for i in range(size):
             begin, end = wanted_first[start + i], wanted_first[start + i + 1]
-            place = _slot_of(hashes[i], wanted, begin, end, first, data, slots)
-            found[start + i] = -1 if slots[place] == _EMPTY else slots[place] & _NUMBER
+            place = slot_of(hashes[i], wanted, begin, end, first, data, slots)
+            found[start + i] = -1 if slots[place] == EMPTY else slots[place] & NUMBER

@@ -28,7 +28,7 @@ from lgcn.data.store_contents import FeatureKind, feature_kind, write_ids
 from lgcn.data.store_writer import StoreWriter
 from lgcn.data.table_files import open_table
 from lgcn.data.table_source import TableSource
-from lgcn.data.tables import _end_columns, _names
+from lgcn.data.tables import column_names, end_columns
 from lgcn.errors import DataError, UsageError
 from lgcn.memory import PeakMemory, anonymous_memory, format_memory, parse_memory, trim_memory
 from lgcn.ops.reference import row_of_entry
@@ -125,7 +125,7 @@ def import_store(
     if unknown_nodes not in ("error", "drop"):
         raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {unknown_nodes!r}")
     options = NodeOptions(
-        label_columns=_names(label_column),
+        label_columns=column_names(label_column),
         label_separator=label_separator,
         label_names=label_names,
         split_column=split_column,
@@ -133,9 +133,9 @@ def import_store(
         val=val,
         test=test,
         split_seed=split_seed,
-        numeric=_names(numeric_columns),
-        categorical=_names(categorical_columns),
-        text=_names(text_columns),
+        numeric=column_names(numeric_columns),
+        categorical=column_names(categorical_columns),
+        text=column_names(text_columns),
         encoder=encoder,
     )
     if nodes is None and (label_column is not None or id_column is not None):
@@ -162,7 +162,7 @@ def import_store(
                 node_source,
                 id_column,
                 options,
-                _names(ignore_columns),
+                column_names(ignore_columns),
                 notes,
                 memory=budget.left(),
                 features=features,
@@ -230,7 +230,7 @@ def _columns(
     source: TableSource, start: str | None, end: str | None, weight: str | None
 ) -> tuple[tuple[str, str], str | None]:
     """The columns of the ends of edges and of their weights."""
-    ends = _end_columns(source, start, end)
+    ends = end_columns(source, start, end)
     if isinstance(source, EdgeArrays) and weight is None:
         return ends, "weight" if "weight" in source.columns else None
     return ends, None if weight is None else source.column("weight_column", weight)

@@ -16,9 +16,9 @@ from lgcn.data.columns import quoted
 from lgcn.data.edge_spool import EdgeSpool
 from lgcn.data.edge_stream import BadRows, EdgeBatch
 from lgcn.data.growing_index import MAX_NODES, GrowingIndex
-from lgcn.data.ids import NodeIndex, _integers
+from lgcn.data.ids import NodeIndex, as_integers
 from lgcn.data.table_source import TableSource
-from lgcn.data.tables import _check_header
+from lgcn.data.tables import refuse_edge_as_header
 from lgcn.errors import DataError
 from lgcn.memory import format_memory
 
@@ -71,7 +71,7 @@ class KnownNodes:
 
     def check_header(self, source: TableSource, ends: tuple[str, str]) -> None:
         """Raises an error if the names of the columns are an edge."""
-        _check_header(source, ends, self._index)
+        refuse_edge_as_header(source, ends, self._index)
 
 
 class NewTexts:
@@ -95,7 +95,7 @@ class NewTexts:
     def check_header(self, source: TableSource, ends: tuple[str, str]) -> None:
         """As of :class:`KnownNodes`; of use once all edges were read."""
         index: Any = self.index  # which can be searched as a NodeIndex can
-        _check_header(source, ends, index)
+        refuse_edge_as_header(source, ends, index)
 
     def resolve(
         self, spool: EdgeSpool, folder: Path, memory: int, progress: Progress
@@ -118,7 +118,7 @@ class NewIntegers:
 
     def number(self, batch: EdgeBatch, ends: tuple[str, str], bad: BadRows) -> tuple[Any, Any, Any]:
         """As of :class:`KnownNodes`; the integers are the ids."""
-        source, target = _integers(batch.source), _integers(batch.target)
+        source, target = as_integers(batch.source), as_integers(batch.target)
         for ids in (source, target):
             if len(ids):
                 self._low = min(self._low, int(ids.min()))

@@ -20,7 +20,7 @@ import torch
 from lgcn.data.encoder import FeatureEncoder
 from lgcn.data.ids import NodeIndex
 from lgcn.data.labels import read_labels
-from lgcn.data.node_tables import NodeOptions, _id_column, read_nodes
+from lgcn.data.node_tables import NodeOptions, find_id_column, read_nodes
 from lgcn.data.store_contents import FeatureKind, encode_features, uint8_scale, write_ids
 from lgcn.data.store_writer import StoreWriter
 from lgcn.data.table_source import TableSource
@@ -179,7 +179,7 @@ def write_nodes(
     """
     whole = [*options.label_columns]
     whole += [] if options.split_column is None else [options.split_column]
-    stream = NodeStream(source, [*whole, _id_column(source, id_column)], memory)
+    stream = NodeStream(source, [*whole, find_id_column(source, id_column)], memory)
     table, ids, index = read_nodes(stream, id_column, options, ignore, notes)
     num_nodes = len(ids)
     first_line = source.first_line(num_nodes)

@@ -82,7 +82,7 @@ def read_nodes(
 ) -> tuple[Any, Any, NodeIndex]:
     """The table without the ids, the ids, and the index of these."""
     by_default = id_column is None
-    id_column = _id_column(source, id_column)
+    id_column = find_id_column(source, id_column)
     roles = {"id_column": [id_column], "label_column": options.label_columns}
     roles |= {"split_column": [] if options.split_column is None else [options.split_column]}
     roles |= {"ignore_columns": ignore}
@@ -160,7 +160,7 @@ def _whole_numbers(texts: Any) -> Any:
     return numbers if same and numbers.null_count < len(numbers) else texts
 
 
-def _id_column(source: TableSource, name: str | None) -> str:
+def find_id_column(source: TableSource, name: str | None) -> str:
     if name is not None:
         return source.column("id_column", name)
     lower = {column.lower(): column for column in reversed(source.columns)}

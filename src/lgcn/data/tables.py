@@ -111,7 +111,7 @@ def import_tables(
     if unknown_nodes not in ("error", "drop"):
         raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {unknown_nodes!r}")
     options = NodeOptions(
-        label_columns=_names(label_column),
+        label_columns=column_names(label_column),
         label_separator=label_separator,
         label_names=label_names,
         split_column=split_column,
@@ -119,9 +119,9 @@ def import_tables(
         val=val,
         test=test,
         split_seed=split_seed,
-        numeric=_names(numeric_columns),
-        categorical=_names(categorical_columns),
-        text=_names(text_columns),
+        numeric=column_names(numeric_columns),
+        categorical=column_names(categorical_columns),
+        text=column_names(text_columns),
         encoder=encoder,
     )
     source = open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
@@ -129,7 +129,7 @@ def import_tables(
     edge_source = None
     if edges is not None:
         edge_source = open_table(edges, "edges", delimiter=delimiter, encoding=encoding)
-        ends = _end_columns(edge_source, source_column, target_column)
+        ends = end_columns(edge_source, source_column, target_column)
         if weight_column is not None:
             edge_source.column("weight_column", weight_column)
         if weight_column in ends:
@@ -139,7 +139,7 @@ def import_tables(
             )
 
     notes: list[str] = []
-    table, ids, index = read_nodes(source, id_column, options, _names(ignore_columns), notes)
+    table, ids, index = read_nodes(source, id_column, options, column_names(ignore_columns), notes)
     graph = replace(
         node_data(table, options, notes, source.name, first_line=source.first_line(len(table))),
         node_ids=ids.to_numpy(zero_copy_only=False),
@@ -153,7 +153,7 @@ def import_tables(
         return Imported(graph, notes, counts)
 
     if edge_source.path is not None and source_column is None and target_column is None:
-        _check_header(edge_source, ends, index)
+        refuse_edge_as_header(edge_source, ends, index)
     found = read_edges(
         edge_source,
         *ends,
@@ -191,11 +191,11 @@ def from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
     return imported.graph
 
 
-def _names(columns: str | Sequence[str] | None) -> list[str]:
+def column_names(columns: str | Sequence[str] | None) -> list[str]:
     return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
 
 
-def _end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:
+def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:
     """The columns of the sources and targets of edges."""
     if (start is None) != (end is None):
         raise UsageError("source_column and target_column must be given together or not at all")
@@ -218,7 +218,7 @@ def _end_columns(source: TableSource, start: str | None, end: str | None) -> tup
     return named[0], named[1]
 
 
-def _check_header(source: TableSource, ends: tuple[str, str], index: NodeIndex) -> None:
+def refuse_edge_as_header(source: TableSource, ends: tuple[str, str], index: NodeIndex) -> None:
     """An edge list without column names would lose its first edge unseen."""
     if not index.integer and (index.find(pa.array(list(ends), pa.string())) >= 0).all():
         raise DataError(
