@@ -75,7 +75,8 @@ def test_the_commands_for_own_data_run(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["train.py", "layer_in_pyg.py", "two_tables.py", "pandas_notebook.py"]
+    "name",
+    ["train.py", "layer_in_pyg.py", "two_tables.py", "pandas_notebook.py", "large_graph.py"],
 )
 def test_the_examples_run(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
