@@ -161,3 +161,13 @@ def test_mistakes_end_in_a_message(
         file.write_bytes(file.read_bytes()[:-8])
     assert message in lgcn_(*arguments).message
     assert not (store.parent / "g").exists()
+
+
+def test_a_run_on_a_store_predicts_new_tables(lgcn_: Callable[..., Any], place: Path) -> None:
+    write_tables(place)
+    options = ("--nodes", "nodes.csv", "--label-column", "kind", "--undirected")
+    lgcn_("import", "s", "--edges", "all.csv", *options)
+    assert lgcn_("train", "--graph", "s", "--out", "r", *SHORT).code == 0
+    new = ("--edges", "a.csv", "--nodes", "nodes.csv", "--output", "p.parquet")
+    assert lgcn_("predict", "r", *new, "--json").json["nodes"] == 40
+    assert "no labelled nodes" in lgcn_("evaluate", "r", *new[:4]).message

@@ -343,7 +343,8 @@ def load_run(
     if edges is not None or nodes is not None:
         if edges is None or nodes is None:
             raise UsageError("new tables are two: give both --edges and --nodes")
-        name = "tables"
+        if name != "tables":  # the options of a store say nothing of tables
+            name, options = "tables", {}
         options = _for_new_tables(options | table_paths(edges, nodes), labels)
     if name == "tables":
         encoder = Run(run).encoder()

@@ -88,6 +88,7 @@ def import_(
 ) -> None:
     """Write edges, and perhaps a node table, that may be larger than memory to a store."""
     from lgcn.data.import_store import import_store
+    from lgcn.memory import format_memory
 
     with step_progress(err) as on_progress:
         counts = import_store(
@@ -107,8 +108,11 @@ def import_(
         print_json({"store": str(store), **counts})
         return
     table = Table(title=escape(str(store)), title_justify="left", show_header=False)
-    for key, value in counts.items():
-        if isinstance(value, int | float):
+    shown = {**counts, "peak_memory": format_memory(counts["peak_memory"])}
+    for key, value in shown.items():
+        if isinstance(value, str):
+            table.add_row(key.replace("_", " "), value)
+        elif isinstance(value, int | float):
             table.add_row(key.replace("_", " "), f"{value:,.{0 if isinstance(value, int) else 1}f}")
     for note in counts.get("notes", ()):
         err.print(f"[yellow]Note:[/yellow] {escape(note)}", soft_wrap=True)

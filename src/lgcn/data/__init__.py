@@ -159,10 +159,10 @@ def _dataset(name: str, root: str | Path | None) -> _Dataset:
     if path is None and name.endswith(".npz"):
         raise missing_files(name, [name], root, ("npz",))
     if path is None:
-        names = [*DATASETS, *npz_names(root)]
+        names = [*(n for n in DATASETS if n not in ("store", "tables")), *npz_names(root)]
         raise UsageError(
             f"there is no data set {name!r}{_suggest(name, names)}. Choose one of "
-            f"{', '.join(names)}, or give the path of an .npz file"
+            f"{', '.join(names)}, or give the path of an .npz file or of a graph store"
         )
     return _Dataset(f"graph in {path}", partial(load_npz, path), lambda _: [path])
 

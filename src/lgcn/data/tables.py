@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -189,6 +190,12 @@ def from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
     for note in imported.notes:
         warnings.warn(note, stacklevel=2)
     return imported.graph
+
+
+# What help() and an editor show.
+from_tables.__signature__ = inspect.signature(import_tables).replace(  # type: ignore[attr-defined]
+    return_annotation=Graph
+)
 
 
 def column_names(columns: str | Sequence[str] | None) -> list[str]:
