@@ -349,13 +349,13 @@ def test_columns_of_ids(lgcn_):
 
 
 def test_the_split_seed(lgcn_):
-    def test_nodes(*args: str) -> Any:
+    def nodes_for_the_test(*args: str) -> Any:
         lgcn_("train", *TOPIC, *RUN, "--overwrite", *args)
         options = Run("run").read()[0].dataset_options
         return import_tables(**options).graph.test_mask.tolist()
 
     default, same, other = (
-        test_nodes(*args) for args in ((), ("--split-seed", "0"), ("--split-seed", "5"))
+        nodes_for_the_test(*args) for args in ((), ("--split-seed", "0"), ("--split-seed", "5"))
     )
     assert default == same != other
 
