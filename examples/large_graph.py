@@ -44,7 +44,7 @@ counts = import_store(
     folder / "nodes.csv",
     label_column="kind",
     undirected=True,
-    memory="1GB",
+    memory="2GB",
 )
 print(f"{counts['nodes']} nodes, {counts['edges']} edges, {counts['peak_memory'] / 1e6:.0f} MB")
 

@@ -2,8 +2,8 @@
 
 import json
 import re
-import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,14 +78,13 @@ def test_the_commands_for_own_data_run(text: str) -> None:
     "name",
     ["train.py", "layer_in_pyg.py", "two_tables.py", "pandas_notebook.py", "large_graph.py"],
 )
-def test_the_examples_run(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_examples_run(name: str) -> None:
     path = ROOT / "examples" / name
     assert len(path.read_text().splitlines()) < 100
-    monkeypatch.setattr(sys, "argv", [name])
-    runpy.run_path(str(path), run_name="__main__")
-    last = re.findall(r"validation(?: accuracy)? (0\.\d+|1\.0)", capsys.readouterr().out)[-1]
+    # A process of its own, as a user's: the tests' may be larger than an example's ceiling.
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    last = re.findall(r"validation(?: accuracy)? (0\.\d+|1\.0)", done.stdout)[-1]
     assert float(last) > 0.9
 
 

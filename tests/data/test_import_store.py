@@ -455,11 +455,12 @@ PAIR = np.array([[1, 2]])
     ("edges", "options", "message"),
     [
         (PAIR, {"memory": "much"}, "memory must be a size"),
-        (PAIR, {"memory": "1MB"}, "memory must be at least .* MB, got 1 MB"),
+        (PAIR, {"memory": "1MB"}, "memory must be at least .*B, got 1 MB"),
         (PAIR, {"skip_bad_rows": -1}, "skip_bad_rows"),
         (PAIR, {"features": "int8"}, "features must be one of"),
         (PAIR, {"unknown_nodes": "ask"}, "unknown_nodes"),
         (PAIR, {"label_column": "l"}, "Give nodes"),
+        (PAIR, {"labels_column": "l"}, "labels_column is no option .* label_column, "),
         (PAIR, {"source_column": "s"}, "together"),
         (None, {}, "nothing to import"),
         (3, {}, "edges must be a path"),

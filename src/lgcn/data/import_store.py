@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,16 @@ from lgcn.data.edge_buckets import sorted_rows
 from lgcn.data.edge_reader import EdgeReader
 from lgcn.data.edge_spool import EdgeSpool
 from lgcn.data.edge_stream import BadRows, EdgeArrays, open_edges
-from lgcn.data.encoder import FeatureEncoder
 from lgcn.data.ids import NodeIndex
 from lgcn.data.node_numbers import KnownNodes, NewTexts
 from lgcn.data.node_stream import write_nodes
-from lgcn.data.node_tables import NodeOptions
+from lgcn.data.node_tables import NodeArguments, NodeOptions, column_names
 from lgcn.data.options import whole_number
 from lgcn.data.store_contents import FeatureKind, feature_kind, write_ids
 from lgcn.data.store_writer import StoreWriter
 from lgcn.data.table_files import open_table
 from lgcn.data.table_source import TableSource
-from lgcn.data.tables import column_names, end_columns
+from lgcn.data.tables import end_columns
 from lgcn.errors import DataError, UsageError
 from lgcn.memory import PeakMemory, anonymous_memory, format_memory, parse_memory, trim_memory
 from lgcn.ops.reference import row_of_entry
@@ -48,16 +47,6 @@ def import_store(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
-    label_column: str | Sequence[str] | None = None,
-    label_separator: str | None = None,
-    split_column: str | None = None,
-    labels_per_class: int | None = None,
-    val: float | None = None,
-    test: float | None = None,
-    split_seed: int = 0,
-    numeric_columns: str | Sequence[str] = (),
-    categorical_columns: str | Sequence[str] = (),
-    text_columns: str | Sequence[str] = (),
     ignore_columns: str | Sequence[str] = (),
     undirected: bool = True,
     keep_duplicates: bool = False,
@@ -69,10 +58,9 @@ def import_store(
     delimiter: str | None = None,
     encoding: str = "utf-8",
     name: str | None = None,
-    encoder: FeatureEncoder | None = None,
-    label_names: Sequence[str] | None = None,
     overwrite: bool = False,
     on_progress: Progress | None = None,
+    **node_options: Unpack[NodeArguments],
 ) -> dict[str, Any]:
     """Writes a store from edges, and perhaps a node table, that may be larger than memory.
 
@@ -91,12 +79,8 @@ def import_store(
             graph without edges.
         nodes: One row a node, a file or a table in memory. (default: those of the edges, without
             features and labels)
-        id_column, source_column, target_column, weight_column, label_column, label_separator,
-            split_column, labels_per_class, val, test, split_seed, numeric_columns,
-            categorical_columns, text_columns, ignore_columns, unknown_nodes, delimiter, encoding,
-            name, encoder, label_names: See :func:`lgcn.data.tables.import_tables`. The encoder is
-            fitted to the allowed rows among as many as fit into memory: all, or every second,
-            fourth and so on.
+        id_column, source_column, target_column, weight_column, ignore_columns, unknown_nodes,
+            delimiter, encoding, name: See :func:`lgcn.data.tables.import_tables`.
         undirected: Whether an edge counts in both directions. (default: ``True``)
         keep_duplicates: Whether edges that are the same all stay. (default: the heaviest)
         keep_self_loops: Whether edges from a node to itself stay. (default: ``False``)
@@ -110,6 +94,9 @@ def import_store(
         overwrite: Replace a store that is there. (default: ``False``)
         on_progress: Called with the name of a step, how much of it is done, and how much there is
             in all, 0 where that is not known. (default: none)
+        **node_options: What else :func:`lgcn.data.tables.import_tables` takes on labels, splits,
+            kinds of columns and a trained encoder. An encoder is fitted to the allowed rows among
+            as many as fit into memory: all, or every second, fourth and so on.
 
     Returns:
         ``nodes``; ``rows`` of the edge tables; ``edges`` that stay, and the ``entries`` they are in
@@ -124,21 +111,8 @@ def import_store(
     feature_kind(features)
     if unknown_nodes not in ("error", "drop"):
         raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {unknown_nodes!r}")
-    options = NodeOptions(
-        label_columns=column_names(label_column),
-        label_separator=label_separator,
-        label_names=label_names,
-        split_column=split_column,
-        labels_per_class=labels_per_class,
-        val=val,
-        test=test,
-        split_seed=split_seed,
-        numeric=column_names(numeric_columns),
-        categorical=column_names(categorical_columns),
-        text=column_names(text_columns),
-        encoder=encoder,
-    )
-    if nodes is None and (label_column is not None or id_column is not None):
+    options = NodeOptions.named(**node_options)
+    if nodes is None and (options.label_columns or id_column is not None):
         raise UsageError("id_column and label_column are of a node table. Give nodes (--nodes)")
     if nodes is None and edges is None:
         raise UsageError("edges and nodes must not both be None: there is nothing to import")

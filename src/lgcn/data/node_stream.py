@@ -19,7 +19,6 @@ import torch
 
 from lgcn.data.encoder import FeatureEncoder
 from lgcn.data.ids import NodeIndex
-from lgcn.data.labels import read_labels
 from lgcn.data.node_tables import NodeOptions, find_id_column, read_nodes
 from lgcn.data.store_contents import FeatureKind, encode_features, uint8_scale, write_ids
 from lgcn.data.store_writer import StoreWriter
@@ -189,13 +188,7 @@ def write_nodes(
     allowed = np.ones(num_nodes, dtype=bool)
     try:
         if options.label_columns:
-            labels = read_labels(
-                table,
-                options.label_columns,
-                options.label_separator,
-                options.label_names,
-                first_line=first_line,
-            )
+            labels = options.labels(table, first_line)
             masks = options.split(table, labels, first_line)
             _write_labels(writer, labels.y, masks)
             header["label_names"] = labels.names
@@ -243,14 +236,7 @@ def _fit(
     encoder = options.encoder
     if encoder is None:
         try:
-            encoder = FeatureEncoder.fit(
-                stream.sample,
-                allowed,
-                numeric=options.numeric,
-                categorical=options.categorical,
-                text=options.text,
-                first_line=lines,
-            )
+            encoder = options.fit_encoder(stream.sample, allowed, lines)
         except DataError as error:
             if stream.stride == 1:
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,23 @@ from lgcn.graph import Graph
 
 MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 ID_NAMES = ("id", "node", "node_id")
+
+
+class NodeArguments(TypedDict, total=False):
+    """What a user says of a node table's columns, see :func:`import_tables`."""
+
+    label_column: str | Sequence[str] | None
+    label_separator: str | None
+    label_names: Sequence[str] | None
+    split_column: str | None
+    labels_per_class: int | None
+    val: float | None
+    test: float | None
+    split_seed: int
+    numeric_columns: str | Sequence[str]
+    categorical_columns: str | Sequence[str]
+    text_columns: str | Sequence[str]
+    encoder: FeatureEncoder | None
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,45 @@ class NodeOptions:
                 f"{chosen[0]} needs labels to split by. Name their column in label_column"
             )
 
+    @classmethod
+    def named(cls, **arguments: Unpack[NodeArguments]) -> NodeOptions:
+        """From what a user says, where one column may stand for a list."""
+        unknown = sorted(arguments.keys() - NodeArguments.__annotations__.keys())
+        if unknown:
+            raise UsageError(
+                f"{unknown[0]} is no option of a node table. "
+                f"The options are {', '.join(NodeArguments.__annotations__)}"
+            )
+        given: dict[str, Any] = dict(arguments)
+        return cls(
+            label_columns=column_names(given.pop("label_column", None)),
+            numeric=column_names(given.pop("numeric_columns", None)),
+            categorical=column_names(given.pop("categorical_columns", None)),
+            text=column_names(given.pop("text_columns", None)),
+            **given,
+        )
+
+    def labels(self, table: Any, first_line: int | None) -> Labels:
+        """The labels in their columns."""
+        return read_labels(
+            table,
+            self.label_columns,
+            self.label_separator,
+            self.label_names,
+            first_line=first_line,
+        )
+
+    def fit_encoder(self, features: Any, rows: Any, first_line: int | None) -> FeatureEncoder:
+        """An encoder of the columns, by the rows that may be looked at."""
+        return FeatureEncoder.fit(
+            features,
+            rows,
+            numeric=self.numeric,
+            categorical=self.categorical,
+            text=self.text,
+            first_line=first_line,
+        )
+
     def split(self, table: Any, labels: Labels, first_line: int | None) -> Any:
         """Masks of training, validation and test nodes."""
         if self.split_column is not None:
@@ -71,6 +127,11 @@ class NodeOptions:
             return random_split(labels.y, self.labels_per_class, seed=self.split_seed)
         val, test = (0.2 if share is None else share for share in (self.val, self.test))
         return fraction_split(labels.y, labels.known, val, test, self.split_seed)
+
+
+def column_names(columns: str | Sequence[str] | None) -> list[str]:
+    """A list of names, of which one may stand alone."""
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
 
 
 def read_nodes(
@@ -193,13 +254,7 @@ def node_data(
     allowed = np.ones(len(table), dtype=bool)
     try:
         if options.label_columns:
-            labels = read_labels(
-                table,
-                options.label_columns,
-                options.label_separator,
-                options.label_names,
-                first_line=first_line,
-            )
+            labels = options.labels(table, first_line)
             notes += [f"{name}: {note}" for note in labels.notes]
             masks = options.split(table, labels, first_line)
             fields = {"y": labels.y, "label_names": labels.names}
@@ -211,14 +266,7 @@ def node_data(
         if not features.column_names and not need_features:
             return Graph(rowptr, rowptr.new_empty(0), **fields)
         if encoder is None:
-            encoder = FeatureEncoder.fit(
-                features,
-                allowed,
-                numeric=options.numeric,
-                categorical=options.categorical,
-                text=options.text,
-                first_line=first_line,
-            )
+            encoder = options.fit_encoder(features, allowed, first_line)
             notes += [f"{name}: {note}" for note in encoder.notes]
         x = encoder.transform(features, first_line=first_line)
     except DataError as error:

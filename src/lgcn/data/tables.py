@@ -14,7 +14,7 @@ from lgcn.data.columns import listed, quoted
 from lgcn.data.edges import read_edges, to_adjacency
 from lgcn.data.encoder import FeatureEncoder
 from lgcn.data.ids import NodeIndex
-from lgcn.data.node_tables import NodeOptions, node_data, read_nodes
+from lgcn.data.node_tables import NodeOptions, column_names, node_data, read_nodes
 from lgcn.data.table_files import open_table
 from lgcn.data.table_source import TableSource
 from lgcn.errors import DataError, UsageError
@@ -111,8 +111,8 @@ def import_tables(
     """
     if unknown_nodes not in ("error", "drop"):
         raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {unknown_nodes!r}")
-    options = NodeOptions(
-        label_columns=column_names(label_column),
+    options = NodeOptions.named(
+        label_column=label_column,
         label_separator=label_separator,
         label_names=label_names,
         split_column=split_column,
@@ -120,9 +120,9 @@ def import_tables(
         val=val,
         test=test,
         split_seed=split_seed,
-        numeric=column_names(numeric_columns),
-        categorical=column_names(categorical_columns),
-        text=column_names(text_columns),
+        numeric_columns=numeric_columns,
+        categorical_columns=categorical_columns,
+        text_columns=text_columns,
         encoder=encoder,
     )
     source = open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
@@ -196,10 +196,6 @@ def from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
 from_tables.__signature__ = inspect.signature(import_tables).replace(  # type: ignore[attr-defined]
     return_annotation=Graph
 )
-
-
-def column_names(columns: str | Sequence[str] | None) -> list[str]:
-    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
 
 
 def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:

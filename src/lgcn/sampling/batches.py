@@ -6,13 +6,24 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lgcn.graph import Graph
+
+
+class BatchOptions(TypedDict, total=False):
+    """Options that all loaders have, see :class:`BatchLoader`."""
+
+    roots: Tensor | Sequence[int] | None
+    batch_size: int
+    resample: bool
+    keep_degree: bool
+    seed: int
+    num_workers: int
 
 
 class BatchLoader(ABC):

@@ -1,16 +1,14 @@
 """Mini-batches of clusters that METIS found, as in Cluster-GCN."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.sampling.batches import BatchLoader
+from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.starts import root_weights
 
 
@@ -23,40 +21,25 @@ class ClusterLoader(BatchLoader):
     training node serves once, and the weights by which a batch with few of them counts less make
     the mean loss of an epoch the mean over all training nodes.
 
-    METIS needs the whole adjacency in memory and more: 260 bytes an undirected edge, and 9 seconds
-    for a million of them, were measured.
+    METIS needs the whole adjacency in memory, and several times as much for its work.
 
     Args:
         graph: The graph.
-        roots: Nodes (numbers or mask) that the loss is taken in. (default: the training nodes, or
-            all nodes where there is no training mask)
         max_nodes: Nodes of a sub-graph, on average over all clusters. (default: 2000)
         clusters_per_subgraph: The more, the less the batches differ from each other. (default: 4)
-        batch_size, resample, keep_degree, seed, num_workers: See :class:`lgcn.SubgraphLoader`.
+        **options: ``roots``, the nodes that the loss is taken in, and ``batch_size``, ``resample``,
+            ``keep_degree``, ``seed``, ``num_workers``: see :class:`lgcn.SubgraphLoader`.
     """
 
     def __init__(
         self,
         graph: Graph,
         *,
-        roots: Tensor | Sequence[int] | None = None,
         max_nodes: int = 2000,
         clusters_per_subgraph: int = 4,
-        batch_size: int = 1,
-        resample: bool = True,
-        keep_degree: bool = True,
-        seed: int = 0,
-        num_workers: int = 1,
+        **options: Unpack[BatchOptions],
     ) -> None:
-        super().__init__(
-            graph,
-            roots=roots,
-            batch_size=batch_size,
-            resample=resample,
-            keep_degree=keep_degree,
-            seed=seed,
-            num_workers=num_workers,
-        )
+        super().__init__(graph, **options)
         if clusters_per_subgraph < 1:
             raise ValueError(
                 f"clusters_per_subgraph must be at least 1, got {clusters_per_subgraph}"
@@ -64,7 +47,7 @@ class ClusterLoader(BatchLoader):
         self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
         self.clusters_per_subgraph = clusters_per_subgraph
         num_clusters = -(-graph.num_nodes * clusters_per_subgraph // max_nodes)
-        cluster = partition(graph, min(num_clusters, graph.num_nodes), seed)
+        cluster = partition(graph, min(num_clusters, graph.num_nodes), self.seed)
         self._order = np.argsort(cluster, kind="stable")  # the nodes by cluster, sorted in each
         self._starts = np.searchsorted(cluster[self._order], np.arange(cluster.max() + 2))
         self._served = np.unique(cluster[self.roots.numpy()])

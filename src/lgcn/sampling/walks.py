@@ -1,18 +1,16 @@
 # mypy: disable-error-code="untyped-decorator"
 """Mini-batches of the nodes that random walks visit, as in GraphSAINT."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numba
 import numpy as np
 import torch
-from torch import Tensor
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.sampling.batches import BatchLoader
+from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.starts import root_weights
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
 from lgcn.splitmix import STEP
@@ -36,37 +34,23 @@ class RandomWalkLoader(BatchLoader):
 
     Args:
         graph: The graph.
-        roots: Nodes (numbers or mask) to start from, which the loss is taken in. (default: the
-            training nodes, or all nodes where there is no training mask)
         n_init: Walks of a sub-graph. (default: as many as ``max_nodes`` leaves room for)
         max_nodes: Nodes of a sub-graph. (default: 2000)
         walk_length: Steps of a walk. (default: 4)
-        batch_size, resample, keep_degree, seed, num_workers: See :class:`lgcn.SubgraphLoader`.
+        **options: ``roots``, the nodes that the loss is taken in, and ``batch_size``, ``resample``,
+            ``keep_degree``, ``seed``, ``num_workers``: see :class:`lgcn.SubgraphLoader`.
     """
 
     def __init__(
         self,
         graph: Graph,
         *,
-        roots: Tensor | Sequence[int] | None = None,
         n_init: int | None = None,
         max_nodes: int = 2000,
         walk_length: int = 4,
-        batch_size: int = 1,
-        resample: bool = True,
-        keep_degree: bool = True,
-        seed: int = 0,
-        num_workers: int = 1,
+        **options: Unpack[BatchOptions],
     ) -> None:
-        super().__init__(
-            graph,
-            roots=roots,
-            batch_size=batch_size,
-            resample=resample,
-            keep_degree=keep_degree,
-            seed=seed,
-            num_workers=num_workers,
-        )
+        super().__init__(graph, **options)
         if walk_length < 0:
             raise ValueError(f"walk_length must not be negative, got {walk_length}")
         self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
