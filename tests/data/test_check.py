@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset
 from lgcn.data.check import check_graph, suggest_k
-from lgcn.data.encoder import FeatureEncoder
+from lgcn.data.tables.encoder import FeatureEncoder
 
 from .conftest import need
 

@@ -136,6 +136,7 @@ def write_rederived(folder: Path, **changed: Any) -> None:
         "feats": np.array([[0], [1], [2], [9], [9]], dtype=np.uint8),
         "labels_rederived": np.array([[0, 1]] * 5, dtype=np.uint8),
         "label_go_ids": np.array(["GO:1", "GO:2"]),
+        "entrez": np.array([70, 50, 60, 50, 80], dtype=np.int32),
     }
     arrays |= changed
     arrays = {name: array for name, array in arrays.items() if array is not None}
@@ -153,6 +154,15 @@ def test_rederived(tmp_path: Path) -> None:
     assert graph.mask("test").tolist() == [False] * 3 + [True] * 2  # type: ignore[union-attr]
 
 
+def test_genes_are_the_names_of_nodes_and_follow_their_order(tmp_path: Path) -> None:
+    write_rederived(tmp_path, split=np.array([2, 2, 2, 0, 0]))
+    graph = load_dataset("ppi-rederived", tmp_path)
+    assert graph.node_ids is not None
+    assert graph.node_ids.tolist() == [50, 80, 70, 50, 60]
+    write_rederived(tmp_path, entrez=None)
+    assert load_dataset("ppi-rederived", tmp_path).node_ids is None
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -162,6 +172,7 @@ def test_rederived(tmp_path: Path) -> None:
         ({"split": np.array([0, 0, 0, 3, 3])}, "split"),
         ({"split": np.array([1, 1, 1, 2, 2])}, "training nodes"),
         ({"label_go_ids": np.array(["GO:1"])}, "label_go_ids"),
+        ({"entrez": np.array([1, 2])}, "entrez"),
         ({"feats": None}, "feats missing"),
     ],
 )

@@ -15,7 +15,7 @@ from lgcn.data.npz import find_npz, load_npz, npz_names
 from lgcn.data.planetoid import load_planetoid, planetoid_files
 from lgcn.data.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
 from lgcn.data.splits import random_split
-from lgcn.data.store_format import is_store
+from lgcn.data.store.format import is_store
 from lgcn.data.synthetic import synthetic
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
@@ -42,13 +42,13 @@ def _no_files(root: str | Path | None) -> list[Path]:
 
 
 def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
-    from lgcn.data.tables import from_tables  # imports pyarrow
+    from lgcn.data.tables.import_tables import from_tables  # imports pyarrow
 
     return from_tables(edges, nodes, **options)
 
 
 def _from_store(path: str | Path, verify: bool = True) -> Graph:
-    from lgcn.data.store import open_store  # imports pyarrow
+    from lgcn.data.store.open_store import open_store  # imports pyarrow
 
     return open_store(path, verify=verify).graph
 
@@ -145,7 +145,7 @@ def _signature_of(load: Callable[..., Graph]) -> Callable[..., Any]:
     """The function that has the options of a data set."""
     if load is not _from_tables:
         return load
-    from lgcn.data.tables import import_tables
+    from lgcn.data.tables.import_tables import import_tables
 
     return import_tables
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcn.data.table_source import first_line_of
+from lgcn.data.tables.source import first_line_of
 from lgcn.errors import DataError
 
 

@@ -104,7 +104,7 @@ def check_graph(graph: Graph, imported: Any = None) -> Report:
 
     Args:
         graph: Any graph.
-        imported: What :func:`lgcn.data.tables.import_tables` returned: its ``notes`` and ``counts``
+        imported: What :func:`lgcn.from_tables` returned: its ``notes`` and ``counts``
             become part of the report. (default: none)
     """
     graph = graph.to("cpu")

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from lgcn.csr import CSR
-from lgcn.data.edges import to_adjacency
 from lgcn.data.features import sparse_tensor
-from lgcn.data.labels import Labels, read_labels
-from lgcn.data.node_tables import NodeOptions, node_data
-from lgcn.data.table_files import read_table
+from lgcn.data.tables.edges import to_adjacency
+from lgcn.data.tables.files import read_table
+from lgcn.data.tables.labels import Labels, read_labels
+from lgcn.data.tables.nodes import NodeOptions, node_data
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
@@ -46,13 +46,13 @@ def from_networkx(
     Args:
         graph: A ``networkx`` graph of any kind.
         features: Node attributes that become features, as columns of a table do
-            (:class:`lgcn.data.encoder.FeatureEncoder`); one can be a list of numbers a node.
+            (:class:`lgcn.data.tables.encoder.FeatureEncoder`); one can be a list of numbers a node.
             (default: all but ``label`` and ``split``; no ``x`` where there are none)
         label: Node attribute with the class; a node without it is to be predicted.
             (default: no labels)
         weight: Edge attribute with a weight of at least 0. (default: all one)
         split: Node attribute that says train, val or test. (default: a random split)
-        labels_per_class, val, test, split_seed: See :func:`lgcn.data.tables.import_tables`.
+        labels_per_class, val, test, split_seed: See :func:`lgcn.from_tables`.
         name: The graph's. (default: NetworkX's)
     """
     if graph.number_of_nodes() == 0:
@@ -127,7 +127,7 @@ def from_scipy(
             a [N, L] matrix of zeros and ones. (default: none)
         directed: Node j aggregates from node i, and not the other way. (default: ``False``, both,
             with the larger weight where two differ)
-        labels_per_class, val, test, split_seed: See :func:`lgcn.data.tables.import_tables`.
+        labels_per_class, val, test, split_seed: See :func:`lgcn.from_tables`.
         name: The graph's. (default: "scipy")
     """
     shape = tuple(getattr(adjacency, "shape", ()))

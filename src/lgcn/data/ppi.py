@@ -68,7 +68,7 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
     """Loads the PPI graphs with labels that were re-derived from gene annotations.
 
     Graphs, split and features equal those of PPI, but 2 to 3 % of the labels differ: scores on it
-    are not PPI scores.
+    are not PPI scores. ``node_ids`` are the genes (Entrez), each of which is in several graphs.
 
     Args:
         root: See :func:`lgcn.data.load_dataset`. (default: none)
@@ -76,7 +76,7 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
     """
     (path,) = ppi_rederived_files(root)
     names = ("edges", "feats", "labels_rederived", "graph_id", "split")
-    arrays = read_npz(path, names, ("label_go_ids",))
+    arrays = read_npz(path, names, ("label_go_ids", "entrez"))
     edges, feats, labels, graph_id, split = (arrays[name] for name in names)
     check_array(feats, "feats", path, (None, None))
     num_nodes = len(feats)
@@ -84,6 +84,9 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
     check_array(labels, "labels_rederived", path, (num_nodes, None), low=0, high=1)
     check_array(graph_id, "graph_id", path, (num_nodes,), integer=True)
     check_array(split, "split", path, (num_nodes,), integer=True, low=0, high=2)
+    genes = arrays.get("entrez")
+    if genes is not None:
+        check_array(genes, "entrez", path, (num_nodes,), integer=True)
     label_names = None
     if "label_go_ids" in arrays:
         label_names = tuple(str(name) for name in arrays["label_go_ids"].ravel())
@@ -102,6 +105,7 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
         where=path,
         name="ppi-rederived",
         label_names=label_names,
+        genes=genes,
     )
 
 
@@ -148,6 +152,7 @@ def _assemble(
     where: Path,
     name: str,
     label_names: tuple[str, ...] | None = None,
+    genes: Any = None,
 ) -> Graph:
     """Sorts nodes by split and graph, and makes one graph of it."""
     if not (split == 0).any():
@@ -180,6 +185,7 @@ def _assemble(
         val_mask=torch.from_numpy(split == 1),
         test_mask=torch.from_numpy(split == 2),
         ptr=torch.from_numpy(ptr),
+        node_ids=None if genes is None else genes[order],
         label_names=label_names,
         name=name,
     )

@@ -1,0 +1,1 @@
+"""Graphs on disk: a folder of mapped arrays, its import and its generator."""

@@ -1,0 +1,1 @@
+"""Tables that users have: edges and nodes in CSV, Parquet, NPZ, pandas or Arrow."""
