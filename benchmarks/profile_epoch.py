@@ -33,7 +33,7 @@ from lgcn import LGCN, Graph, load_dataset
 from lgcn.csr import CSR
 from lgcn.ops import cpu
 from lgcn.training import Config, metrics
-from lgcn.training.loop import make_loader, make_optimizer
+from lgcn.training.setup import make_loader, make_optimizer
 
 CASES: dict[str, dict[str, Any]] = {
     "Algorithm 1, new each epoch": {},

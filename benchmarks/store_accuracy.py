@@ -15,8 +15,8 @@ from typing import Any
 
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from lgcn import load_dataset
-from lgcn.data.store import open_store
-from lgcn.data.store_contents import write_store
+from lgcn.data.store.contents import write_store
+from lgcn.data.store.open_store import open_store
 from lgcn.graph import Graph
 from lgcn.training import Config, train
 

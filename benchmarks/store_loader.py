@@ -30,11 +30,12 @@ import torch
 from benchmarks._common import RESULTS, machine, write
 from benchmarks.scaling import fit
 from lgcn import Graph, SubgraphLoader, select_subgraph
-from lgcn.data.generate import generate_store
-from lgcn.data.store import open_store
+from lgcn.data.store.generate import generate_store
+from lgcn.data.store.open_store import open_store
 from lgcn.memory import PeakMemory, anonymous_memory
 from lgcn.ops.subgraph import induced_subgraph
 from lgcn.training import Config, ModelSpec, loop
+from lgcn.training.state import Rates
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 QUICK = (3000, 6000)
@@ -144,7 +145,7 @@ def side_by_side(graph: Graph, steps: int) -> dict[str, float]:
     loader = SubgraphLoader(
         graph, max_nodes=MAX_NODES, n_init=N_INIT, keep_degree=config.keep_degree, num_workers=1
     )
-    rates, epoch = loop.Rates(), 0
+    rates, epoch = Rates(), 0
     loop._train_epoch(model, step, loader, epoch, 5)  # compiles
     loader._made, loader._seconds = 0, 0.0
     while rates.steps < steps:

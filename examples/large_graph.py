@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from lgcn.data.import_store import import_store
-from lgcn.data.store import open_store
+from lgcn.data.store.import_store import import_store
+from lgcn.data.store.open_store import open_store
 from lgcn.layerwise import layerwise
 from lgcn.predictions import prediction_blocks, write_predictions
 from lgcn.training import Config, train

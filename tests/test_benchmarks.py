@@ -64,7 +64,7 @@ def test_the_tables_are_those_of_the_records() -> None:
         text = (ROOT / document).read_text()
         assert text == report.fill(text)
         markers += re.findall(r"<!-- begin (\S+) -->", text)
-    committed = {path.stem for path in report.RESULTS.glob("*-c*.json")} & {
+    committed = {path.stem for path in _common.RESULTS.glob("*-c*.json")} & {
         f"{name}-{device}" for name in report.TABLES for device in ("cpu", "cuda")
     }
     assert committed >= {"k_largest-cpu", "layer-cpu", "training_step-cpu", "scaling-cpu"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lgcn.data import load_dataset
     from lgcn.data.convert import from_networkx, from_scipy
-    from lgcn.data.tables import from_tables
+    from lgcn.data.tables.import_tables import from_tables
     from lgcn.estimator import LGCNClassifier
     from lgcn.graph import Graph
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
@@ -40,7 +40,7 @@ _HOME = {
     "SubgraphLoader": "lgcn.sampling",
     "from_networkx": "lgcn.data.convert",
     "from_scipy": "lgcn.data.convert",
-    "from_tables": "lgcn.data.tables",
+    "from_tables": "lgcn.data.tables.import_tables",
     "k_largest": "lgcn.ops",
     "load_dataset": "lgcn.data",
     "select_subgraph": "lgcn.sampling",

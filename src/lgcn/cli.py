@@ -10,9 +10,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lgcn import cli_store
+from lgcn import cli_reproduce, cli_store
+from lgcn.cli_data import data_app
+from lgcn.cli_options import GraphStore, Json, MemoryCeiling, Root
 from lgcn.cli_output import err, out, print_json
-from lgcn.cli_store import GraphStore, MemoryCeiling
 from lgcn.cli_tables import Edges, Nodes, table_paths, takes_tables
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
 from lgcn.progress import epoch_progress, step_progress
@@ -30,20 +31,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 app.command()(cli_store.generate)
 app.command("import")(takes_tables(cli_store.import_, leave_out=("edges", "directed")))
 app.command()(cli_store.embed)
+app.command()(cli_reproduce.reproduce)
 
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
-]
-Root = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the data files. Default: $LGCN_DATA, then the cache folder."),
-]
-DatasetName = Annotated[str, typer.Argument(help="Name or .npz path.")]
 OtherDataset = Annotated[
     str | None, typer.Option(help="Another data set than the run was trained on.")
 ]
@@ -90,6 +83,10 @@ def train(
     dataset: Annotated[
         str | None, typer.Option(help="Name or .npz path; see `lgcn data list`. Default: digits.")
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Settings that belong together: paper, released, gcn, gat, ..."),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings; flags win over it.")
     ] = None,
@@ -110,7 +107,7 @@ def train(
     as_json: Json = False,
     tables: dict[str, Any],
 ) -> None:
-    """Train an LGCN on a data set, or on your own tables, and report its score on test nodes."""
+    """Train an LGCN, or a rival (--recipe), on a data set or your own tables, and score it."""
     from lgcn.data import load_dataset
     from lgcn.training import Config, Run
     from lgcn.training import train as run_training
@@ -121,7 +118,13 @@ def train(
         if isinstance(value, dict) and isinstance(settings.get(key), dict):
             value = {**settings[key], **value}
         settings[key] = value
-    flags = {"dataset": dataset, "seed": seed, "memory": memory, "max_steps": max_steps}
+    flags = {
+        "dataset": dataset,
+        "recipe": recipe,
+        "seed": seed,
+        "memory": memory,
+        "max_steps": max_steps,
+    }
     settings |= {key: value for key, value in flags.items() if value is not None}
     _one_source(dataset, graph, bool(tables))
     if graph is not None:
@@ -193,7 +196,7 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
         print_json(record)
         return
     name = record.get("graph", record["dataset"])  # records of earlier versions have no "graph"
-    title = f"LGCN on {escape(name)}, seed {record['seed']}"
+    title = f"{record.get('model', 'lgcn').upper()} on {escape(name)}, seed {record['seed']}"
     table = Table(title=title, title_justify="left")
     table.add_column(record["metric"])
     table.add_column("score", justify="right")
@@ -366,7 +369,7 @@ def load_run(
 
 def _for_new_tables(options: dict[str, Any], labels: Labels) -> dict[str, Any]:
     """What a run's options say of tables that it was not trained on: not how to split them."""
-    from lgcn.data.table_files import open_table
+    from lgcn.data.tables.files import open_table
 
     dropped = ["split_column", "labels_per_class", "val", "test", "split_seed"]
     if labels == "if there":
@@ -413,114 +416,6 @@ def warmup(as_json: Json = False) -> None:
         table.add_row(name, *map(str, counts))
     out.print(table)
     out.print(f"{done.seconds:.1f} s; kept in", *map(escape, done.folders), sep="\n")
-
-
-@data_app.command("list")
-def data_list(as_json: Json = False) -> None:
-    """The data sets known by name."""
-    from lgcn.data import dataset_names, describe
-
-    rows = {name: describe(name) for name in dataset_names()}
-    if as_json:
-        print_json(rows)
-        return
-    table = Table()
-    table.add_column("name")
-    table.add_column("what")
-    for name, text in rows.items():
-        table.add_row(name, text)
-    out.print(table)
-
-
-@data_app.command("info")
-def data_info(
-    dataset: DatasetName,
-    root: Root = None,
-    as_json: Json = False,
-) -> None:
-    """Sizes of a data set, or of a graph store."""
-    from lgcn.data import load_dataset
-    from lgcn.data.store_format import is_store
-    from lgcn.graph import SPLITS
-
-    if is_store(dataset):  # also one in a folder that has the name of a data set
-        graph = load_dataset("store", path=dataset)
-    else:
-        graph = load_dataset(dataset, root)
-    degree = graph.rowptr.diff()
-    record: dict[str, Any] = {
-        "name": graph.name,
-        "graphs": graph.num_graphs,
-        "nodes": graph.num_nodes,
-        "undirected_edges": graph.num_edges // 2,
-        "mean_degree": round(graph.num_edges / max(graph.num_nodes, 1), 2),
-        "largest_degree": int(degree.max()) if graph.num_nodes else 0,
-        "isolated_nodes": int((degree == 0).sum()),
-        "features": graph.num_features,
-        "classes": graph.num_classes,
-        "labels": "several a node" if graph.multi_label else "one a node",
-        "setting": "inductive" if graph.inductive else "transductive",
-    }
-    for split in SPLITS:
-        mask = graph.mask(split)
-        record[f"{split}_nodes"] = 0 if mask is None else int(mask.sum())
-    if as_json:
-        print_json(record)
-        return
-    table = Table(show_header=False)
-    for key, value in record.items():
-        table.add_row(key.replace("_", " "), escape(str(value)))
-    out.print(table)
-
-
-@data_app.command("check")
-@takes_tables
-def data_check(
-    *,
-    dataset: Annotated[
-        str | None, typer.Option(help="A data set by name or .npz path, instead of own tables.")
-    ] = None,
-    root: Root = None,
-    as_json: Json = False,
-    tables: dict[str, Any],
-) -> None:
-    """What was understood of your tables, or of a data set, and what looks wrong."""
-    from lgcn.data import load_dataset
-    from lgcn.data.check import check_graph
-    from lgcn.data.check_view import render
-
-    if bool(tables) == (dataset is not None):
-        raise UsageError("say what to check: --edges and --nodes, or --dataset")
-    if tables:
-        from lgcn.data.tables import import_tables
-
-        imported = import_tables(**tables)
-        report = check_graph(imported.graph, imported)
-    else:
-        assert dataset is not None
-        report = check_graph(load_dataset(dataset, root))
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        out.print(render(report))
-
-
-@data_app.command("path")
-def data_path(
-    dataset: DatasetName,
-    root: Root = None,
-    as_json: Json = False,
-) -> None:
-    """Where the files of a data set lie."""
-    from lgcn.data import dataset_files
-
-    files = [str(path) for path in dataset_files(dataset, root)]
-    if as_json:
-        print_json({"name": dataset, "files": files})
-    elif files:
-        print("\n".join(files))
-    else:
-        err.print(escape(f"{dataset} needs no files"))
 
 
 def _percent(value: float | None) -> str:

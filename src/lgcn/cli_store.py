@@ -8,23 +8,15 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from lgcn.cli_options import GraphStore, Json, MemoryCeiling
 from lgcn.cli_output import err, out, print_json
 from lgcn.progress import step_progress
 
-GraphStore = Annotated[
-    Path | None, typer.Option("--graph", help="Graph store, by `lgcn import` or `lgcn generate`.")
-]
-MemoryCeiling = Annotated[
-    str | None, typer.Option(help="Memory that inference over the graph may take, e.g. 2GB.")
-]
 StoreFolder = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the graph store.")]
 FeatureType = Annotated[
     str, typer.Option(help="How features are stored: float32, float16, bfloat16 or uint8.")
 ]
 Overwrite = Annotated[bool, typer.Option(help="Replace the store that is there.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
-]
 
 
 def generate(
@@ -40,7 +32,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write a random graph of any size, with classes that can be learned, to a store."""
-    from lgcn.data.generate import generate_store
+    from lgcn.data.store.generate import generate_store
 
     with step_progress(err) as on_progress:
         header = generate_store(
@@ -87,7 +79,7 @@ def import_(
     tables: dict[str, Any],
 ) -> None:
     """Write edges, and perhaps a node table, that may be larger than memory to a store."""
-    from lgcn.data.import_store import import_store
+    from lgcn.data.store.import_store import import_store
     from lgcn.memory import format_memory
 
     with step_progress(err) as on_progress:
@@ -156,7 +148,7 @@ def embed(
 def node_ids(graph: Any, store: str | None) -> Callable[[int, int], Any] | None:
     """Gives the ids of a range of nodes: from the store, or of the graph in memory."""
     if store is not None:
-        from lgcn.data.store import open_store
+        from lgcn.data.store.open_store import open_store
 
         return open_store(store, verify=False).node_ids  # it was verified when it was loaded
     if graph.node_ids is None:

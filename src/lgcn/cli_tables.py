@@ -70,7 +70,7 @@ def _flags(
     delimiter: Annotated[str | None, _option("Of text files. Default: found out.")] = None,
     encoding: Annotated[str | None, _option("Of text files. Default: utf-8.")] = None,
 ) -> None:
-    """What :func:`takes_tables` adds; the names are those of lgcn.data.tables.import_tables."""
+    """What :func:`takes_tables` adds; the names are those of lgcn.from_tables."""
 
 
 def takes_tables(

@@ -43,7 +43,7 @@ def write_embeddings(
         embeddings: One row a node, see :func:`lgcn.layerwise.layerwise`.
         path: The file.
         node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
-            :meth:`lgcn.data.store.Store.node_ids` does. (default: their numbers)
+            :meth:`lgcn.data.store.open_store.Store.node_ids` does. (default: their numbers)
         on_progress: Called after every block with a name, the rows done, and all rows.
     """
     path = check_output(path)

@@ -40,7 +40,7 @@ from lgcn.training import Config, train
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lgcn.data.encoder import FeatureEncoder
+    from lgcn.data.tables.encoder import FeatureEncoder
 
 # Constructor arguments that are no settings of the training.
 OWN = ("settings", "validation_fraction", "random_state", "warm_start", "verbose")
@@ -197,6 +197,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         self.encoder_ = whole.encoder
         self.graph_ = whole
         self.config_ = config
+        assert isinstance(result.model, LGCN)
         self.model_ = result.model
         self.result_ = result.record
         self.temperature_ = result.record["temperature"]

@@ -16,7 +16,7 @@ import numpy as np
 from lgcn.errors import CheckpointError
 from lgcn.files import write_json
 from lgcn.training import ModelSpec, Run
-from lgcn.training.loop import pick_device
+from lgcn.training.setup import pick_device
 
 FORMAT = 1
 TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}

@@ -24,7 +24,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import SPLITS, Graph
 
 if TYPE_CHECKING:
-    from lgcn.data.encoder import FeatureEncoder
+    from lgcn.data.tables.encoder import FeatureEncoder
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +53,7 @@ def as_graph(value: Any, encoder: FeatureEncoder | None = None) -> Graph | None:
 def _from_networkx(value: Any, encoder: FeatureEncoder | None) -> Graph:
     """The attribute "y" has the labels, all others are features."""
     from lgcn.data.convert import from_networkx
-    from lgcn.data.table_files import read_table
+    from lgcn.data.tables.files import read_table
 
     rows = [data for _, data in value.nodes(data=True)]
     there = set().union(*rows)

@@ -88,7 +88,7 @@ def prediction_blocks(
         scores: Scores before softmax or sigmoid, of all nodes.
         label_names: The names of the classes or labels.
         node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
-            :meth:`lgcn.data.store.Store.node_ids` does. (default: their numbers)
+            :meth:`lgcn.data.store.open_store.Store.node_ids` does. (default: their numbers)
         nodes: A mask of the nodes that the table is to have. (default: all)
         on_progress: Called after each piece with a name, the nodes done, and all nodes.
         **options: ``multi_label``, ``temperature`` and ``abstain_below`` of :func:`predictions`.

@@ -1,0 +1,494 @@
+"""The tables of the documents, each made of one record."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks._common import RESULTS
+
+RIVAL_NAMES = {
+    "padded_topk": "padding, `topk`",
+    "bucketed_topk": "padding by degree, `topk`",
+    "dense_batch_sort": "`to_dense_batch`, `sort`",
+    "segment_sort": "`sort` over segments",
+    "dense": "dense N x C x N",
+}
+
+Record = dict[str, Any]
+
+
+def load(name: str, device: str, folder: Path = RESULTS) -> Record | None:
+    """The record of a benchmark, None where it was not run on that device."""
+    path = folder / f"{name}-{device}.json"
+    record: Record | None = json.loads(path.read_text()) if path.exists() else None
+    return record
+
+
+def number(value: float) -> str:
+    """Three significant digits, never as a power of ten."""
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def milliseconds(seconds: float) -> str:
+    return number(1e3 * seconds)
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    header = list(header)
+    lines = [header, ["---"] * len(header), *map(list, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine_line(record: Record) -> str:
+    machine = record["machine"]
+    where = f"{machine['cpu']}, {machine['cores']} cores"
+    if "load" in machine:
+        where += f", load {machine['load']}"
+    versions = f"torch {machine['torch']}"
+    if "gpu" in machine:
+        where = machine["gpu"]
+        versions += f", CUDA {machine['cuda']}, Triton {machine['triton']}"
+    return f"*{where}; {versions}; `{machine['command']}`*"
+
+
+def graph_name(result: Record) -> str:
+    return (
+        f"{result['degrees']}, N = {result['nodes']:,}, E = {result['edges']:,}, "
+        f"C = {result['channels']}, k = {result['k']}"
+    )
+
+
+def cuda_aims() -> str:
+    """What was to be reached on a GPU, and whether it was."""
+    rows = []
+
+    def add(what: str, value: float, unit: str, aim: float) -> None:
+        verdict = "reached" if value <= aim else "missed"
+        rows.append([what, f"{number(value)} {unit}", f"{aim:g}, {verdict}"])
+
+    if record := load("k_largest", "cuda"):
+        for result in record["results"]:
+            if result["degrees"] == "poisson" and result["nodes"] > 50_000:
+                if result["input"] != "normal":
+                    continue
+                what = graph_name(result)
+                aim = 2 if result["k"] == 8 else 6
+                add(f"forward, {what}", result["times_floor_32_bit"], "times the floor", aim)
+                best = min(result["times_floor_backward"].values())
+                add(f"backward, {what}", best, "times the floor", 2)
+    if record := load("training_step", "cuda"):
+        for result in record["results"]:
+            seconds, name = result["seconds"], result["dataset"]
+            add(f"100 epochs, LGCN_sub, {name}", seconds["LGCN_sub"], "s", 0.15)
+            if name == "pubmed":
+                add(f"100 epochs, LGCN_whole, {name}", seconds["LGCN_whole"], "s", 1)
+    return table(["what", "measured", "aim: at most"], rows) if rows else ""
+
+
+def aims(device: str) -> str:
+    """What was to be reached, and whether it was."""
+    if device == "cuda":
+        return cuda_aims()
+    rows = []
+
+    def add(what: str, against: str, ratio: float, more: str, aim: int) -> None:
+        verdict = "reached" if ratio >= aim else "missed"
+        rows.append([what, against, f"{number(ratio)}{more}", f"{aim}, {verdict}"])
+
+    if record := load("k_largest", device):
+        for result in record["results"]:
+            if result["nodes"] == 20_000 and "speedup_forward" in result:
+                add(
+                    f"`k_largest`, {result['degrees']} degrees of {result['mean_degree']:.0f}, "
+                    f"C = {result['channels']}, k = {result['k']}, values and node ids",
+                    "padding to the largest degree, `torch.topk`",
+                    result["speedup_forward"],
+                    f" ({number(result['speedup_forward_backward'])} with backward)",
+                    10,
+                )
+    if record := load("epoch", device):
+        whole = next(result for result in record["results"] if result["graph"] == "whole")
+        memory = whole["peak_megabytes"]
+        add(
+            "one epoch of LGCN on Cora, whole",
+            "dense N x C x N products, as in the released program",
+            whole["speedup"],
+            f" (peak memory {memory['lgcn']:.0f} MB against {memory['dense']:.0f} MB)",
+            20,
+        )
+    if record := load("subgraph", device):
+        for result in record["results"]:
+            add(
+                f"`select_subgraph` from {result['graph']}, {result['nodes']:,} nodes",
+                "the same algorithm in Python sets",
+                result["speedup"],
+                f" ({number(result['speedup_cold'])} with cold caches, "
+                f"{number(result['speedup_two_threads'])} with two threads)",
+                50,
+            )
+    return table(["what", "against", "times as fast", "aim"], rows) if rows else ""
+
+
+def k_largest_ratios(record: Record) -> str:
+    """How many times as fast as each rival; forward, then forward and backward."""
+
+    def cell(result: Record, rival: str) -> str:
+        if rival in result["left_out"]:
+            return str(result["left_out"][rival].partition(":")[0])
+        both = result["ratio_forward_backward"][rival]
+        return f"{number(result['ratio_forward'][rival])} / {number(both)}"
+
+    rows = [
+        [graph_name(result), *(cell(result, rival) for rival in RIVAL_NAMES)]
+        for result in record["results"]
+        if result["input"] == "normal"
+    ]
+    return table(["graph", *RIVAL_NAMES.values()], rows)
+
+
+def k_largest_floor(record: Record) -> str:
+    """Times and how far they are from the floor."""
+    rows = []
+    for result in record["results"]:
+        seconds = result["seconds"]
+        backward = [
+            f"{milliseconds(seconds[f'backward_{name}'])} ({number(times)})"
+            + (f" {name}" if len(result["times_floor_backward"]) > 1 else "")
+            for name, times in result["times_floor_backward"].items()
+        ]
+        rows.append(
+            [
+                graph_name(result),
+                result["input"],
+                f"{milliseconds(seconds['k_largest_values'])} ({number(result['times_floor'])})",
+                milliseconds(seconds["k_largest"]),
+                ", ".join(backward),
+                f"{result['gigabytes_per_second_of_copy']:.0f} GB/s",
+                f"{result['saved_bytes_per_node']:.0f}",
+            ]
+        )
+    header = [
+        "graph",
+        "input",
+        "forward, ms (times the floor)",
+        "with node ids, ms",
+        "backward, ms (times the floor)",
+        "copy",
+        "bytes kept a node",
+    ]
+    return table(header, rows)
+
+
+def k_largest(record: Record) -> str:
+    return f"{k_largest_ratios(record)}\n\n{k_largest_floor(record)}"
+
+
+def layer(record: Record) -> str:
+    parts = []
+    for result in record["results"]:
+        layers = result["layers"]
+        usual = layers["GCNConv"]
+        rows = [
+            [
+                name,
+                number(numbers["seconds_forward"] / usual["seconds_forward"]),
+                number(numbers["seconds_forward_backward"] / usual["seconds_forward_backward"]),
+                milliseconds(numbers["seconds_forward"]),
+                milliseconds(numbers["seconds_forward_backward"]),
+                f"{numbers['megabytes_forward_backward']:.0f}",
+            ]
+            for name, numbers in layers.items()
+        ]
+        header = [
+            f"{result['graph']}, {result['nodes']:,} nodes, {result['edges']:,} edges",
+            "times as long as GCNConv",
+            "with backward",
+            "ms",
+            "ms with backward",
+            "peak MB",
+        ]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+
+
+def fusion(record: Record) -> str:
+    """Where the time of an LGConv goes, and what fusing or recomputing would change."""
+    rows = []
+    for result in record["results"]:
+        seconds, memory = result["seconds"], result["megabytes"]
+        rows.append(
+            [
+                f"N = {result['nodes']:,}, E = {result['edges']:,}, C = {result['channels']}, "
+                f"k = {result['k']}",
+                *(milliseconds(seconds[name]) for name in ("forward", "selection", "convolutions")),
+                f"{milliseconds(seconds['copy of the grid'])} "
+                f"({result['fusion_saves_at_most']:.0%})",
+                number(result["recomputing_takes_times"]),
+                f"{memory['training, recomputed']:.0f} against {memory['training']:.0f}",
+            ]
+        )
+    header = [
+        "LGConv, C to C",
+        "forward, ms",
+        "selection",
+        "convolutions",
+        "a copy of the grid (of the forward)",
+        f"{record['results'][0]['layers']} layers, recomputed: times as long",
+        "peak MB",
+    ]
+    return table(header, rows)
+
+
+def compiling(record: Record) -> str:
+    result = record["results"]
+    rows = [
+        [name, number(seconds / result["seconds"]["plain"]), number(seconds)]
+        for name, seconds in result["seconds"].items()
+    ]
+    header = [f"{result['dataset']}, LGCN_sub, {result['epochs']} epochs", "times plain", "seconds"]
+    return table(header, rows)
+
+
+def training_step(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        ours, paper = result["seconds"], result["paper"]
+        for name, seconds in ours.items():
+            nodes, paper_nodes = result["nodes"], result["nodes"]
+            if name.startswith("LGCN_sub"):
+                nodes, paper_nodes = result["nodes_per_iteration"], paper["nodes"]
+            printed = paper.get(name)
+            rows.append(
+                [
+                    f"{result['dataset']}, {name}",
+                    number(seconds / ours["GCN"]),
+                    number(printed / paper["GCN"]) if printed else "",
+                    number(seconds),
+                    str(printed or ""),
+                    f"{nodes:,.0f}",
+                    f"{paper_nodes:,}" if printed else "",
+                ]
+            )
+    header = [
+        f"{record['results'][0]['epochs']} epochs",
+        "times GCN",
+        "times GCN, paper",
+        "seconds",
+        "seconds, paper (TITAN Xp)",
+        "nodes a step",
+        "nodes a step, paper",
+    ]
+    return table(header, rows)
+
+
+def epoch(record: Record) -> str:
+    rows = [
+        [
+            f"{result['graph']}, {result['nodes']:,} nodes",
+            number(result["speedup"]),
+            milliseconds(result["seconds"]["lgcn"]),
+            milliseconds(result["seconds"]["dense"]),
+            f"{result['peak_megabytes']['lgcn']:.0f}",
+            f"{result['peak_megabytes']['dense']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    header = ["Cora", "times as fast", "ms", "ms, dense", "peak MB", "peak MB, dense"]
+    return table(header, rows)
+
+
+def profile_epoch(record: Record) -> str:
+    """Milliseconds of each part of a step, where there are both before and after."""
+    parts = []
+    for result in record["results"]:
+        versions = [name for name in ("before", "now") if name in result]
+        rows = [
+            [part, *(milliseconds_of(result[name]["parts"].get(part)) for name in versions)]
+            for part in result["now"]["parts"]
+        ]
+        for key, title in (
+            ("arithmetic_ms", "arithmetic (products, sums, selection)"),
+            ("not_arithmetic_ms", "the rest"),
+            ("step_ms", "a step without the profiler"),
+        ):
+            rows.append([f"**{title}**", *(number(result[name][key]) for name in versions)])
+        header = [f"Cora, {result['case']}"]
+        header += [f"ms, {record['versions'][name].removesuffix('-dirty')}" for name in versions]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+
+
+def milliseconds_of(part: Record | None) -> str:
+    return "0" if part is None else f"{number(part['ms'])} ({part['share']:.0%})"
+
+
+def precision(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        test = result["test_score"]
+        score = f"{test['mean']:.1f} ± {test['std']:.1f}"
+        rows.append([result["dataset"], result["precision"], score, str(result["seeds"])])
+    return table(["data", "precision", "test accuracy, %", "seeds"], rows)
+
+
+def subgraph(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        each, edge = result["microseconds_per_subgraph"], result["nanoseconds_per_edge"]
+        rows.append(
+            [
+                f"{result['graph']}, {result['nodes']:,} nodes, {result['edges']:,} edges",
+                number(result["speedup"]),
+                number(result["speedup_cold"]),
+                number(result["speedup_two_threads"]),
+                f"{number(each['numba'])} against {number(each['sets'])}",
+                f"{number(edge['numba'])} against {number(edge['sets'])}",
+            ]
+        )
+    header = [
+        "graph",
+        "times as fast",
+        "with cold caches",
+        "with two threads",
+        "µs a sub-graph",
+        "ns an edge looked at",
+    ]
+    return table(header, rows)
+
+
+def tables(record: Record) -> str:
+    rows = [
+        [
+            f"{result['ids']} ids, {result['nodes']:,} nodes, {result['edges']:,} edges",
+            number(result["times_pyarrow"]),
+            number(result["seconds"]["import"]),
+            number(result["times_arrays"]),
+            f"{result['peak_megabytes']['import']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    return table(["two CSV files", "times pyarrow", "seconds", "times the arrays", "peak MB"], rows)
+
+
+def large(record: Record) -> str:
+    """Each step of each size, then how time and memory grow."""
+    rows = []
+    for result in record["results"]:
+        for step, found in result["steps"].items():
+            if "left_out" in found:
+                rows.append([f"{result['edges']:,}", step, found["left_out"], "", ""])
+                continue
+            if "steps_seconds" in found:
+                rate = found["count"] / found["steps_seconds"]
+                peak = f"{found['steps_peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})"
+                seconds = f"{number(found['steps_seconds'])} s"
+                row = [f"{step}, {found['count']} steps alone", seconds, f"{rate:,.0f} steps", peak]
+                rows.append([f"{result['edges']:,}", *row])
+                step = f"{step}, with exact scores at the end"
+            rows.append(
+                [
+                    f"{result['edges']:,}",
+                    step,
+                    f"{number(found['seconds'])} s",
+                    f"{found['per_second']:,.0f} {found['of']}",
+                    f"{found['peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})",
+                ]
+            )
+    header = ["edges", "step", "time", "a second", "peak MB (base)"]
+    sizes = [result["edges"] for result in record["results"]]
+    grown = table(
+        [f"from {sizes[0]:,} to {sizes[-1]:,} edges", "exponent of the time", "of the memory"],
+        [
+            [step, f"{found['seconds']:.2f}", f"{found['memory']:.2f}"]
+            for step, found in record["exponents"].items()
+        ],
+    )
+    return f"{table(header, rows)}\n\n{grown}"
+
+
+def store_loader(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        each = result["microseconds_per_subgraph"]
+        rows.append(
+            [
+                f"{result['nodes']:,}",
+                number(result["speedup"]),
+                f"{number(each['numba'])} against {number(each['numpy'])}",
+                number(result["microseconds_per_subgraph_cold"]),
+                f"{number(result['loader_subgraphs_per_second'])} / "
+                f"{number(result['model_steps_per_second'])}",
+                f"{result['anonymous_megabytes']:.0f}",
+            ]
+        )
+    header = ["nodes", "times NumPy", "µs a sub-graph", "cold", "loader / model, a second", "MB"]
+    exponent = record["exponents"]["numba"]["exponent"]
+    return f"{table(header, rows)}\n\nThe time grows with the {exponent:.2f}th power of the nodes."
+
+
+def store_accuracy(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        cells = (f"{s['mean']:.1f} ± {s['std']:.1f}" for s in result["test_score"].values())
+        rows.append([result["dataset"], *cells, str(result["seeds"])])
+    return table(["test accuracy, %", "in memory", "from the store", "seeds"], rows)
+
+
+def fit_memory(record: Record) -> str:
+    rows = [
+        [
+            result["training"],
+            f"{result['feature_megabytes']:.0f} and {result['edge_megabytes']:.0f}",
+            "yes" if result["shares_features_and_edges"] else "no",
+            f"{result['peak_megabytes']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    first = record["results"][0]
+    graph = f"{first['nodes']:,} nodes, {first['entries']:,} entries, {first['features']} features"
+    return table([graph, "MB of features and edges", "shared", "MB that fit adds"], rows)
+
+
+def own_defaults(record: Record) -> str:
+    rows = [
+        [row["candidate"], f"{row['mean']:.1f}", f"{row['most']:.1f}"]
+        for row in record["behind_the_best"]
+    ]
+    settings = record["behind_the_best"][0]["settings"]
+    header = [f"{len(record['runs'])} runs, {settings} settings", "behind the best", "at most"]
+    return table(header, rows)
+
+
+def scaling(record: Record) -> str:
+    rows = []
+    for name, result in record["results"].items():
+        values = [point[name] for point in result["points"]]
+        fits = (f"{found['exponent']:.2f} ({found['r2']:.3f})" for found in result["fits"].values())
+        rows.append([f"{name}, {values[0]:,} to {values[-1]:,}", *fits])
+    whats = next(iter(record["results"].values()))["fits"]
+    header = ["what doubles", *(f"{what.replace('_', ' ')}: exponent (R²)" for what in whats)]
+    return table(header, rows)
+
+
+TABLES: dict[str, Callable[[Record], str]] = {
+    "k_largest": k_largest,
+    "layer": layer,
+    "fusion": fusion,
+    "training_step": training_step,
+    "epoch": epoch,
+    "profile_epoch": profile_epoch,
+    "precision": precision,
+    "compile": compiling,
+    "subgraph": subgraph,
+    "tables": tables,
+    "fit_memory": fit_memory,
+    "large": large,
+    "store_loader": store_loader,
+    "store_accuracy": store_accuracy,
+    "own_defaults": own_defaults,
+    "own_defaults-subgraphs": own_defaults,
+    "scaling": scaling,
+}

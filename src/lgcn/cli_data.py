@@ -1,0 +1,123 @@
+"""Commands on data sets: list, info, check, path."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from lgcn.cli_options import Json, Root
+from lgcn.cli_output import err, out, print_json
+from lgcn.cli_tables import takes_tables
+from lgcn.errors import UsageError
+
+data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
+DatasetName = Annotated[str, typer.Argument(help="Name or .npz path.")]
+
+
+@data_app.command("list")
+def data_list(as_json: Json = False) -> None:
+    """The data sets known by name."""
+    from lgcn.data import dataset_names, describe
+
+    rows = {name: describe(name) for name in dataset_names()}
+    if as_json:
+        print_json(rows)
+        return
+    table = Table()
+    table.add_column("name")
+    table.add_column("what")
+    for name, text in rows.items():
+        table.add_row(name, text)
+    out.print(table)
+
+
+@data_app.command("info")
+def data_info(
+    dataset: DatasetName,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Sizes of a data set, or of a graph store."""
+    from lgcn.data import load_dataset
+    from lgcn.data.store.format import is_store
+    from lgcn.graph import SPLITS
+
+    if is_store(dataset):  # also one in a folder that has the name of a data set
+        graph = load_dataset("store", path=dataset)
+    else:
+        graph = load_dataset(dataset, root)
+    degree = graph.rowptr.diff()
+    record: dict[str, Any] = {
+        "name": graph.name,
+        "graphs": graph.num_graphs,
+        "nodes": graph.num_nodes,
+        "undirected_edges": graph.num_edges // 2,
+        "mean_degree": round(graph.num_edges / max(graph.num_nodes, 1), 2),
+        "largest_degree": int(degree.max()) if graph.num_nodes else 0,
+        "isolated_nodes": int((degree == 0).sum()),
+        "features": graph.num_features,
+        "classes": graph.num_classes,
+        "labels": "several a node" if graph.multi_label else "one a node",
+        "setting": "inductive" if graph.inductive else "transductive",
+    }
+    for split in SPLITS:
+        mask = graph.mask(split)
+        record[f"{split}_nodes"] = 0 if mask is None else int(mask.sum())
+    if as_json:
+        print_json(record)
+        return
+    table = Table(show_header=False)
+    for key, value in record.items():
+        table.add_row(key.replace("_", " "), escape(str(value)))
+    out.print(table)
+
+
+@data_app.command("check")
+@takes_tables
+def data_check(
+    *,
+    dataset: Annotated[
+        str | None, typer.Option(help="A data set by name or .npz path, instead of own tables.")
+    ] = None,
+    root: Root = None,
+    as_json: Json = False,
+    tables: dict[str, Any],
+) -> None:
+    """What was understood of your tables, or of a data set, and what looks wrong."""
+    from lgcn.data import load_dataset
+    from lgcn.data.check import check_graph
+    from lgcn.data.check_view import render
+
+    if bool(tables) == (dataset is not None):
+        raise UsageError("say what to check: --edges and --nodes, or --dataset")
+    if tables:
+        from lgcn.data.tables.import_tables import import_tables
+
+        imported = import_tables(**tables)
+        report = check_graph(imported.graph, imported)
+    else:
+        assert dataset is not None
+        report = check_graph(load_dataset(dataset, root))
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        out.print(render(report))
+
+
+@data_app.command("path")
+def data_path(
+    dataset: DatasetName,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Where the files of a data set lie."""
+    from lgcn.data import dataset_files
+
+    files = [str(path) for path in dataset_files(dataset, root)]
+    if as_json:
+        print_json({"name": dataset, "files": files})
+    elif files:
+        print("\n".join(files))
+    else:
+        err.print(escape(f"{dataset} needs no files"))
