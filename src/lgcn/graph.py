@@ -29,7 +29,7 @@ from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
 
 if TYPE_CHECKING:
-    from lgcn.data.encoder import FeatureEncoder
+    from lgcn.data.tables.encoder import FeatureEncoder
 
 SPLITS = ("train", "val", "test")
 # What a sub-graph takes along of its nodes, one row each. The features go through features().
@@ -43,7 +43,7 @@ class Graph:
 
     The names are PyG's where PyG has one. A graph does not change once it is made; what is derived
     from it (:meth:`adjacency`) is computed once and kept. Its tensors may be maps of files
-    (:func:`lgcn.data.store.open_store`), which is why most methods work on the rows they are asked
+    (:func:`~lgcn.data.store.open_store`), which is why most methods work on the rows they are asked
     for and on no others.
 
     Args:
@@ -87,7 +87,7 @@ class Graph:
     encoder: FeatureEncoder | None = None
     feature_scale: Tensor | None = None
     name: str = "graph"
-    _derived: dict[tuple[bool, bool], CSR] = field(default_factory=dict, repr=False)
+    _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
     # Of a graph whose rowptr and col were checked by other means than reading all of them here.
     _checked: bool = field(default=False, repr=False)
 
@@ -300,7 +300,24 @@ class Graph:
                 weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
                 matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
             self._derived[key] = matrix
-        return self._derived[key]
+        found: CSR = self._derived[key]
+        return found
+
+    def edges(
+        self, *, normalize: bool = False, self_loops: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """The adjacency as PyG's layers take it, (edge_index, edge_weight), made once per graph.
+
+        Args:
+            normalize, self_loops: See :meth:`adjacency`.
+        """
+        key = ("edges", normalize, self_loops)
+        if key not in self._derived:
+            matrix = self.adjacency(normalize=normalize, self_loops=self_loops)
+            index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr).long()])
+            self._derived[key] = (index, matrix.weight)
+        found: tuple[Tensor, Tensor | None] = self._derived[key]
+        return found
 
     def adjacency_rows(
         self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False

@@ -35,6 +35,8 @@ def predict(model: Module, graph: Graph) -> Tensor:
 
 def embed(model: LGCN, graph: Graph, layer: int = -1) -> Tensor:
     """What the classifier sees of every node, see :meth:`lgcn.LGCN.embed`; as :func:`predict`."""
+    if not isinstance(model, LGCN):
+        raise UsageError(f"embeddings are of an LGCN's layers, got {type(model).__name__}")
     return _all_rows(model, graph, layer)
 
 

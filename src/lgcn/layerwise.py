@@ -39,7 +39,7 @@ READ_VALUES, MAX_READ_ROWS = 2**21, 2**16
 
 
 def layerwise(
-    model: LGCN,
+    model: Module,
     graph: Graph,
     *,
     layer: int | None = None,
@@ -54,7 +54,7 @@ def layerwise(
     CPU. It may be a map of a file, so read it by rows. The model is left in evaluation mode.
 
     Args:
-        model: The network.
+        model: The network, an :class:`lgcn.LGCN`.
         graph: The graph.
         layer: Gives the embeddings after this LGCL in place of scores: 0 is the embedding layer,
             -1 the last, which is what the classifier sees. (default: the scores)
@@ -67,6 +67,11 @@ def layerwise(
         on_progress: Called after every block with the name of the step, the rows that it has done,
             and the rows that it has. (default: none)
     """
+    if not isinstance(model, LGCN):
+        raise UsageError(
+            f"only an LGCN goes layer by layer, got {type(model).__name__}: predict the whole "
+            "graph, without memory (--memory)"
+        )
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")
     if graph.num_features != model.embedding.in_channels:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from lgcn.training.loop import State
+    from lgcn.training.state import State
 
 OnEpoch = Callable[["State"], None]
 

@@ -21,7 +21,8 @@ from lgcn.graph import Graph
 from lgcn.ops import k_largest, spmm
 from lgcn.ops.csr import INDEX_DTYPES
 from lgcn.ops.k_largest import k_largest_grid
-from lgcn.sampling import RandomWalkLoader, select_subgraph
+from lgcn.sampling import NeighborLoader, RandomWalkLoader, select_subgraph
+from lgcn.sampling.random_walks import random_walks
 
 # The narrower types are computed in float32.
 FLOAT_DTYPES = (torch.float32, torch.float64)
@@ -111,8 +112,8 @@ def _rows(degree: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 def _tables() -> None:
     import pyarrow as pa  # only here: it takes a while
 
-    from lgcn.data.edges import to_adjacency
-    from lgcn.data.ids import NodeIndex
+    from lgcn.data.tables.edges import to_adjacency
+    from lgcn.data.tables.ids import NodeIndex
 
     for ids in (pa.array([0, 1]), pa.array([0, 1 << 40]), pa.array(["a", "b"])):
         NodeIndex(ids).find(ids)
@@ -125,6 +126,8 @@ def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
     graph = Graph._trusted(rowptr, col)
     graph.subgraph(select_subgraph(graph, n_init=1, max_nodes=2, seed=0))
     next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
+    next(iter(NeighborLoader(graph, num_workers=0)))
+    random_walks(graph, 1, 2)
 
 
 def _dropout(dtype: torch.dtype) -> None:

@@ -96,7 +96,15 @@ def test_options_reach_the_layers() -> None:
         assert len(layer.cnn) == 1
     assert model.classifier.aggregate == "sum"
     for layer in (model.embedding, *model.layers, model.classifier):
-        assert (layer.dropout, layer.adj_dropout, layer.self_loops) == (0.25, 0.125, False)
+        assert (layer.dropout, layer.adj_dropout) == (0.25, 0.125)
+    assert not model.classifier.self_loops
+
+
+def test_gcn_layers_have_self_loops_where_lgcls_have_none() -> None:
+    model = LGCN(5, 3, self_loops=False, layer="gcn")
+    for layer in (model.embedding, *model.layers, model.classifier):
+        assert layer.aggregate == "normalized"
+        assert layer.self_loops
 
 
 @pytest.mark.parametrize(

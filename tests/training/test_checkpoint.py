@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from lgcn.data.encoder import FeatureEncoder
+from lgcn.data.tables.encoder import FeatureEncoder
 from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
 from lgcn.graph import Graph
 from lgcn.training import Config, Result, Run, State, loop, train

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -67,6 +68,36 @@ def test_a_sample_is_bounded_without_max_nodes() -> None:
         small_graph(400), settings(evaluate_on="sampled", max_nodes=None, max_hops=1)
     )
     assert [int(part.val_mask.sum()) for part in parts] == [30, 30]
+
+
+@pytest.mark.parametrize("make", [small_graph, several_graphs])
+def test_sampled_neighbours_score_each_node_once(
+    make: Callable[[], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lgcn.sampling.neighbors.N_INIT", 25)
+    graph = make()
+    config = settings(evaluate_on="neighbors", fanout=(3, 2))
+    parts = evaluation_graphs(graph, config)
+    for split, other in (("val", "test"), ("test", "val")):
+        own = [part for part in parts if part.mask(split) is not None]
+        assert all(part.mask(other) is None and not part.train_mask.any() for part in own)
+        assert all(int(part.mask(split).sum()) <= 25 for part in own)
+        scored = torch.cat([part.n_id[part.mask(split)] for part in own])
+        assert torch.equal(scored.sort().values, graph.mask(split).nonzero().squeeze(1))
+    assert max(int(part.rowptr.diff().max()) for part in parts) == 3
+    again = evaluation_graphs(graph, config)
+    assert all(torch.equal(a.n_id, b.n_id) for a, b in zip(parts, again, strict=True))
+
+
+def test_with_all_neighbours_the_scores_are_those_of_the_whole_graph() -> None:
+    graph = several_graphs()
+    options: dict[str, Any] = {"model": "sage", "num_layers": 2, "fanout": (100, 100)}
+    model = train(graph, settings(**options, max_epochs=2)).model
+    config = settings(**options, evaluate_on="neighbors")
+    sampled = evaluate(model, evaluation_graphs(graph, config), ("val", "test"))
+    whole = evaluate(model, evaluation.whole_graphs(graph), ("val", "test"))
+    for split, scores in whole.items():
+        assert sampled[split] == pytest.approx(scores, rel=1e-5)
 
 
 def test_the_last_scores_are_exact_whatever_the_epochs_were_scored_on() -> None:

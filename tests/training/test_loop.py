@@ -14,7 +14,8 @@ from lgcn.calibration import calibrated, expected_calibration_error, find_temper
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import predict
-from lgcn.training import Run, State, evaluate, loop, train
+from lgcn.sampling import NeighborLoader
+from lgcn.training import Run, State, checks, evaluate, loop, train
 from lgcn.training.loop import train_epochs
 from lgcn.training.nadam import Nadam
 
@@ -78,6 +79,40 @@ def test_it_learns_several_labels_on_separate_graphs():
     assert result.record["metric"] == "micro_f1"
     assert result.record["test_score"] > 0.75
     assert result.record["test_label_accuracy"] != result.record["test_score"]
+
+
+def test_sampled_neighbours_train_each_node_once_an_epoch():
+    graph = several_graphs()
+    config = settings(training="subgraph", sampler="neighbors", fanout=(3, 2), n_init=50)
+    batches = list(loop.make_loader(graph, config).epoch(1))
+    trained = torch.cat([batch.n_id[batch.train_mask] for batch in batches])
+    assert torch.equal(trained.sort().values, graph.train_mask.nonzero().squeeze(1))
+    assert [int(batch.train_mask.sum()) for batch in batches] == [40, 40, 40]
+    assert max(int(batch.rowptr.diff().max()) for batch in batches) == 3
+    loader = loop.make_loader(graph, settings(training="subgraph", sampler="neighbors"))
+    assert isinstance(loader, NeighborLoader)
+    assert (loader.n_init, loader.fanout) == (512, (25, 10))
+
+
+@pytest.mark.parametrize("aggregator", ["gcn", "mean", "pool", "lstm"])
+def test_graphsage_learns_on_sampled_neighbours(aggregator: str):
+    options = {"training": "subgraph", "sampler": "neighbors", "evaluate_on": "neighbors"}
+    config = settings(
+        **options,
+        model="sage",
+        aggregator=aggregator,
+        hidden_channels=16,
+        num_layers=2,
+        n_init=40,
+        fanout=(4, 4),
+        max_epochs=30,
+        lr=0.02,
+        dropout=0.0,
+    )
+    first, second = (train(several_graphs(), replace(config, num_workers=n)).record for n in (0, 2))
+    assert first["test_score"] > 0.72  # all labels for all nodes: 0.67
+    assert first["steps"] == 3 * first["epochs"]
+    assert lasting(first) == lasting(second)
 
 
 def test_the_record_agrees_with_the_epochs_shown():
@@ -166,6 +201,7 @@ def test_rates_of_loader_and_model_are_told():
         {"start_nodes": "degree", "subgraphs_per_batch": 2},
         {"sampler": "walks", "max_hops": 2},
         {"sampler": "clusters"},
+        {"sampler": "neighbors", "fanout": (8, 8)},
     ],
 )
 def test_it_learns_from_other_subgraphs(given: dict[str, Any]):
@@ -182,7 +218,7 @@ def test_features_that_are_not_read_beforehand_are_suspected(monkeypatch: pytest
     assert graph.x is not None
     x = graph.x.clone()
     x[graph.train_mask] = float("nan")
-    monkeypatch.setattr(loop, "CHECKED_VALUES", 10)
+    monkeypatch.setattr(checks, "CHECKED_VALUES", 10)
     with pytest.raises(TrainingDiverged, match=r"unless features \(x\) of the graph are NaN"):
         train(replace(graph, x=x), settings())
 

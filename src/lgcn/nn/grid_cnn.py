@@ -15,11 +15,11 @@ from torch.nn import Conv1d, Dropout, Module, Sequential
 from lgcn.dropout import dropout
 
 # Entries of a convolution's matrix up to which one product is faster than a convolution on the
-# CPU: 2.5 times for the paper's widths (43 thousand), at 470 thousand they are equal.
+# CPU: clearly so for the paper's widths (43 thousand); at twice the limit they are equal.
 MAX_MATRIX = 2**18
 # On a GPU (an H200), in float32: nodes from which, and entries up to which, the product is as fast
-# as cuDNN's deterministic convolution, or up to 15 times faster where that has no good kernel for
-# the width. In half precision the product is always faster for so many nodes (1.5 to 4 times).
+# as cuDNN's deterministic convolution, or many times faster where that has no good kernel for the
+# width. In half precision the product is always faster for so many nodes.
 MIN_NODES_GPU = 2**16
 MAX_MATRIX_GPU = 40_000
 

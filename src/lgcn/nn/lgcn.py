@@ -51,7 +51,9 @@ class LGCN(Module):
         cnn: The LGCLs' CNN, ``"double"`` or ``"single"``, see :class:`LGConv`.
             (default: ``"double"``)
         rank: ``"normalized"`` or ``"raw"``, see :class:`LGConv`. (default: ``"normalized"``)
-        self_loops: Make every node a neighbour of itself. (default: ``True``)
+        self_loops: Make every node a neighbour of itself where LGCLs select and a plain
+            ``"sum"`` adds up; layers with GCN's normalised adjacency always do.
+            (default: ``True``)
         zeros: ``"compete"`` or ``"pad"``, see :func:`lgcn.k_largest`. (default: ``"compete"``)
         classifier: How the classifier sums over neighbours: ``"normalized"``, ``"sum"`` or
             ``"none"``, see :class:`GCNLayer`. (default: ``"normalized"``)
@@ -104,7 +106,6 @@ class LGCN(Module):
             in_channels,
             hidden_channels,
             "normalized" if embedding == "gcn" else "none",
-            self_loops=self_loops,
             dropout=dropout,
             adj_dropout=adj_dropout,
         )
@@ -117,7 +118,6 @@ class LGCN(Module):
                     GCNLayer(
                         width,
                         lgcl_channels,
-                        self_loops=self_loops,
                         dropout=dropout,
                         adj_dropout=adj_dropout,
                     )
@@ -147,7 +147,7 @@ class LGCN(Module):
             width,
             num_classes,
             classifier,
-            self_loops=self_loops,
+            self_loops=self_loops or classifier == "normalized",
             dropout=dropout,
             adj_dropout=adj_dropout,
         )
@@ -201,6 +201,10 @@ class LGCN(Module):
             )
         pairs: list[tuple[Any, Module]] = list(zip(self.layers, self.norms, strict=True))
         return pairs if layer == -1 else pairs[:layer]
+
+    @property
+    def first_layer(self) -> Module:
+        return self.embedding
 
     def activate(self, x: Tensor) -> Tensor:
         """What follows the embedding and each LGCL."""

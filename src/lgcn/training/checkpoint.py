@@ -32,11 +32,11 @@ from lgcn.calibration import HIGHEST, LOWEST
 from lgcn.errors import CheckpointError, DataError, UsageError
 from lgcn.files import atomic, write_json
 from lgcn.graph import Graph
-from lgcn.nn.lgcn import LGCN
+from lgcn.nn.models import model_class
 from lgcn.training.config import Config
 
 if TYPE_CHECKING:
-    from lgcn.data.encoder import FeatureEncoder
+    from lgcn.data.tables.encoder import FeatureEncoder
 
 FORMAT = 1
 # What a run may leave besides checkpoints; estimator.json is LGCNClassifier's.
@@ -81,8 +81,10 @@ class ModelSpec:
             raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
         return replace(spec, label_names=tuple(names))
 
-    def build(self, config: Config) -> LGCN:
-        return LGCN(self.num_features, self.num_classes, **config.model_options())
+    def build(self, config: Config) -> Module:
+        """A model with new weights."""
+        options = config.model_options()
+        return model_class(config.model)(self.num_features, self.num_classes, **options)
 
     def check(self, graph: Graph) -> None:
         """Raises UsageError where the graph does not fit."""
@@ -210,14 +212,14 @@ class Run:
         """How features are made of the user's columns; None where the features came as numbers."""
         if not (self.folder / "features.json").exists():
             return None
-        from lgcn.data.encoder import FeatureEncoder  # imports pyarrow
+        from lgcn.data.tables.encoder import FeatureEncoder  # imports pyarrow
 
         try:
             return FeatureEncoder.from_dict(self.read_json("features.json"))
         except DataError as error:
             raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
-    def load_model(self) -> tuple[LGCN, Config, ModelSpec]:
+    def load_model(self) -> tuple[Module, Config, ModelSpec]:
         """The trained model, in evaluation mode."""
         config, spec = self.read()
         if not self.finished:

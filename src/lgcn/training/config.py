@@ -14,8 +14,11 @@ from typing import Any
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.memory import parse_memory
-from lgcn.nn.lgcn import ACTIVATIONS, LGCN
+from lgcn.nn.baselines import AGGREGATORS
+from lgcn.nn.lgcn import ACTIVATIONS
+from lgcn.nn.models import MODELS, model_class
 from lgcn.sampling.starts import KINDS
+from lgcn.training.recipes import default_recipe, recipe_settings
 
 # training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
 # LGCL keeps that many numbers for every feature until the backward pass: 256 MB where 64 features
@@ -46,13 +49,17 @@ class Config:
     dataset_options: Mapping[str, Any] = field(
         default_factory=dict, metadata={"doc": "options of the data set's loader"}
     )
+    recipe: str = field(
+        default="default", metadata={"doc": "settings below those that are given, see docs"}
+    )
     seed: int = _number(0, 0, doc="of weights, dropout and sub-graphs")
     device: str = field(default="auto", metadata={"doc": "auto, cpu or cuda"})
 
     # The network: paper section 4.2, with the readings that train (docs/fidelity.md).
+    model: str = _choice("lgcn", *MODELS, doc="the LGCN, or a system that it is compared with")
     hidden_channels: int = _number(32, 1, doc="width of the embedding")
     lgcl_channels: int = _number(8, 1, doc="features that each LGCL adds")
-    num_layers: int = _number(2, 0, doc="number of LGCLs")
+    num_layers: int = _number(2, 0, doc="number of LGCLs, or of all layers of another model")
     k: int | None = _number(
         8, 1, doc="values that an LGCL selects for each feature (none: chosen by the degrees)"
     )
@@ -60,7 +67,7 @@ class Config:
     layer: str = _choice("lgcl", "lgcl", "gcn", doc="gcn is the paper's ablation")
     cnn: str = _choice("double", "double", "single", doc="convolutions of an LGCL")
     rank: str = _choice("normalized", "normalized", "raw", doc="values that are ranked")
-    self_loops: bool = _flag(True, "every node is a neighbour of itself")
+    self_loops: bool = _flag(True, "LGCLs select among a node's neighbours and itself")
     zeros: str = _choice("compete", "compete", "pad", doc="how zeros enter the ranking")
     classifier: str = _choice(
         "normalized", "normalized", "sum", "none", doc="sum over neighbours before the classifier"
@@ -69,6 +76,10 @@ class Config:
     adj_dropout: float = _number(0.001, 0, 1, doc="dropout RATE of edges (the paper prints 0.999)")
     activation: str = _choice("none", *ACTIVATIONS, doc="non-linearity")
     batch_norm: str = _choice("none", "none", "running", "batch", doc="after each LGCL")
+    order: int = _number(2, 0, doc="of the polynomials, in model=chebyshev")
+    heads: int = _number(8, 1, doc="of attention, in model=gat")
+    out_heads: int = _number(1, 1, doc="of attention in the last layer, in model=gat")
+    aggregator: str = _choice("mean", *AGGREGATORS, doc="in model=sage")
 
     # Sub-graph training: section 3.4.
     training: str = _choice(
@@ -85,7 +96,15 @@ class Config:
     resample: bool = _flag(True, "select new sub-graphs in each epoch")
     subgraphs_per_batch: int = _number(1, 1, doc="sub-graphs in a mini-batch")
     sampler: str = _choice(
-        "bfs", "bfs", "clusters", "walks", doc="sub-graphs of Algorithm 1, METIS or random walks"
+        "bfs",
+        "bfs",
+        "clusters",
+        "walks",
+        "neighbors",
+        doc="sub-graphs of Algorithm 1, METIS, random walks, or GraphSAGE's sampled neighbours",
+    )
+    fanout: tuple[int, ...] = field(
+        default=(25, 10), metadata={"doc": "neighbours sampled in each hop, in sampler=neighbors"}
     )
     start_nodes: str = _choice(
         "uniform", *KINDS, doc="how often a node starts a sub-graph; the loss makes up for it"
@@ -98,6 +117,7 @@ class Config:
     lr: float = _number(0.1, 0, doc="learning rate")
     weight_decay: float = _number(0.0005, 0, doc="L2 factor lambda, on half the squared norm")
     decay_biases: bool = _flag(True, "apply L2 to biases too")
+    decay_layers: str = _choice("all", "all", "first", doc="layers that L2 is applied to")
     max_epochs: int = _number(1000, 1, doc="epochs at most")
     max_steps: int | None = _number(None, 1, doc="steps of the optimiser at most")
     patience: int = _number(150, 1, doc="epochs without a better validation score before stopping")
@@ -107,6 +127,7 @@ class Config:
         "graph",
         "subgraph",
         "sampled",
+        "neighbors",
         doc="what nodes are scored on in training (auto: sampled sub-graphs if the graph is large)",
     )
     evaluate_every: int = _number(1, 1, doc="epochs between evaluations")
@@ -123,7 +144,11 @@ class Config:
 
     @classmethod
     def create(cls, **given: Any) -> "Config":
-        """The defaults, the paper's settings for the data set, and the given values, checked."""
+        """The defaults, the recipe's settings for the data set, and the given values, checked.
+
+        Where no ``recipe`` is given, it is the model's own: ``"default"`` for the LGCN, and
+        ``"gcn"`` for ``model="gcn"``.
+        """
         known = {f.name: f for f in fields(cls)}
         for key in given:
             if key not in known:
@@ -131,7 +156,8 @@ class Config:
                 hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
                 raise UsageError(f"unknown setting {key!r}; {hint}")
         dataset = given.get("dataset", cls.dataset)
-        settings = {**DATASET_SETTINGS.get(str(dataset), {}), **given}
+        recipe = given.get("recipe") or default_recipe(given.get("model", cls.model))
+        settings = {**recipe_settings(recipe, dataset), **given, "recipe": recipe}
         for key, value in settings.items():
             settings[key] = _checked(known[key], value)
         config = cls(**settings)
@@ -144,7 +170,7 @@ class Config:
                 f"start_nodes={config.start_nodes} goes with sampler=bfs alone, "
                 f"got sampler={config.sampler}"
             )
-        if config.sampler != "bfs" and config.max_nodes is None:
+        if config.sampler in ("clusters", "walks") and config.max_nodes is None:
             raise UsageError(f"sampler={config.sampler} needs max_nodes, got none")
         parse_memory(config.memory)
         return config
@@ -173,7 +199,11 @@ class Config:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As in JSON, which has no tuples."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
 
     def resolve(self, graph: Graph) -> "Config":
         """These settings with what depends on the graph put in.
@@ -200,47 +230,11 @@ class Config:
         return config
 
     def model_options(self) -> dict[str, Any]:
-        """The settings that :class:`lgcn.LGCN` takes."""
+        """The settings that the model's class takes."""
         if self.k is None:
             raise UsageError("k must be a whole number to build a model, got none: resolve(graph)")
-        names = inspect.signature(LGCN).parameters
+        names = inspect.signature(model_class(self.model)).parameters
         return {key: value for key, value in asdict(self).items() if key in names}
-
-
-# Where the paper's numbers depend on the data set (section 4.2). For PPI it gives a "dropout rate"
-# of 0.9, read here as a keep rate like its other rates. The width of the LGCLs, the learning rate
-# and training on whole graphs are ours: docs/fidelity.md has what was tried.
-_PPI = {
-    "hidden_channels": 128,
-    "lgcl_channels": 64,
-    "k": 64,
-    "dropout": 0.1,
-    "training": "whole",
-    "lr": 0.005,
-}
-# The graphs that users bring, of which nothing is known beforehand; LGCNClassifier has these too.
-# Chosen on validation nodes alone: benchmarks/own_defaults.py.
-_OWN_DATA = {
-    "k": None,
-    "training": "auto",
-    "hidden_channels": 64,
-    "lgcl_channels": 32,
-    "num_layers": 1,
-    "dropout": 0.5,
-    "lr": 0.01,
-    "patience": 100,
-    # Sub-graphs of dense graphs lose most of their edges: with the degrees of the whole graph the
-    # sums in training are far smaller than those in prediction.
-    "keep_degree": False,
-}
-DATASET_SETTINGS: dict[str, dict[str, Any]] = {
-    "tables": _OWN_DATA,
-    "store": _OWN_DATA,
-    "citeseer": {"num_layers": 1},
-    "pubmed": {"num_layers": 1},
-    "ppi": _PPI,
-    "ppi-rederived": _PPI,
-}
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
@@ -305,6 +299,11 @@ def _checked(spec: Any, value: Any) -> Any:
             bounds = f"at least {low}" + (f" and below {high}" if high is not None else "")
             raise UsageError(f"{name} must be {bounds}, got {value!r}")
         return value if whole else float(value)
+    if wanted.startswith("tuple"):
+        numbers = list(value) if isinstance(value, list | tuple) else [value]
+        if not numbers or not all(type(n) is int and n > 0 for n in numbers):
+            raise UsageError(f"{name} must be a list of positive whole numbers, got {value!r}")
+        return tuple(numbers)
     kinds = {"bool": bool, "str": str}
     kind_wanted = kinds.get(wanted.removeprefix("<class '").removesuffix("'>"), Mapping)
     if not isinstance(value, kind_wanted):

@@ -1,5 +1,6 @@
 """Scores of validation and test nodes: on whole graphs, around them, or on a sample of them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from lgcn.graph import Graph
 from lgcn.inference import forward
 from lgcn.layerwise import layerwise, read_blocks
 from lgcn.nn.lgcn import LGCN
-from lgcn.sampling import select_subgraph, separate
+from lgcn.sampling import NeighborLoader, select_subgraph, separate
 from lgcn.training import metrics
 from lgcn.training.config import Config
 
@@ -39,9 +40,9 @@ def evaluate(
     return split_scores([(graph, forward(model, graph)) for graph in graphs], splits)
 
 
-def score_graphs(model: LGCN, graphs: list[Graph], config: Config) -> Scored:
+def score_graphs(model: Module, graphs: list[Graph], config: Config) -> Scored:
     """The scores of all nodes; of graphs that are too large to hold them, in a file."""
-    if config.evaluate_on != "sampled":
+    if config.evaluate_on != "sampled" or not isinstance(model, LGCN):
         return [(graph, forward(model, graph)) for graph in graphs]
     return [(graph, layerwise(model, graph, memory=config.memory)[:]) for graph in graphs]
 
@@ -117,8 +118,9 @@ def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
     """The graphs on which nodes are scored after an epoch.
 
     By default these are whole graphs. The released program scores each split on the sub-graph
-    around its nodes. Of large graphs a sample of the validation nodes is scored, each in one of
-    the sub-graphs around them; they are the same after every epoch.
+    around its nodes. GraphSAGE scores batches of a split's nodes with sampled neighbours. Of large
+    graphs a sample of the validation nodes is scored, each in one of the sub-graphs around them.
+    What is sampled is the same after every epoch.
     """
     if config.evaluate_on == "graph":
         return whole_graphs(graph)
@@ -128,13 +130,26 @@ def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
     for split, other in (("val", "test_mask"), ("test", "val_mask")):
         mask = graph.mask(split)
         if mask is not None and bool(mask.any()):
-            nodes = select_subgraph(
-                graph, roots=mask, max_nodes=None, max_hops=config.max_hops, seed=config.seed
-            )
-            part = graph.subgraph(nodes, keep_degree=config.keep_degree)
             without: dict[str, Any] = {other: None}
-            around.append(replace(part, **without))
+            around += [replace(part, **without) for part in _around(graph, mask, config)]
     return around
+
+
+def _around(graph: Graph, roots: Tensor, config: Config) -> Iterable[Graph]:
+    """Each of the roots in one graph, and around them what they are scored by."""
+    if config.evaluate_on == "neighbors":
+        return NeighborLoader(
+            graph,
+            roots=roots,
+            fanout=config.fanout,
+            keep_degree=config.keep_degree,
+            seed=config.seed,
+            num_workers=0,
+        ).epoch(0)
+    nodes = select_subgraph(
+        graph, roots=roots, max_nodes=None, max_hops=config.max_hops, seed=config.seed
+    )
+    return [graph.subgraph(nodes, keep_degree=config.keep_degree)]
 
 
 def whole_graphs(graph: Graph) -> list[Graph]:

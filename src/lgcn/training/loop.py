@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import Module
-from torch.optim import Adam, Optimizer
+from torch.optim import Optimizer
 
-from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError
 from lgcn.graph import Graph
-from lgcn.nn.lgcn import LGCN
-from lgcn.sampling import ClusterLoader, GraphLoader, RandomWalkLoader, SubgraphLoader
+from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
-from lgcn.training.checkpoint import ModelSpec, Run, load_weights
+from lgcn.training.checkpoint import ModelSpec, Run
+from lgcn.training.checks import check_trainable, is_read
 from lgcn.training.config import Config
 from lgcn.training.evaluation import (
     Scored,
@@ -33,80 +33,19 @@ from lgcn.training.evaluation import (
     split_scores,
     whole_graphs,
 )
-from lgcn.training.nadam import Nadam
+from lgcn.training.setup import make_loader, make_optimizer, pick_device
+from lgcn.training.state import Rates, State, copy_weights, restore, save
 from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
-WALK_LENGTH = 4  # where max_hops is none
 BATCHES_LISTED = 100  # of the first epoch in the record
-# Features with more values are not read before the training, in which NaN would show.
-CHECKED_VALUES = 2**27
-CHECKED_AT_ONCE = 2**20  # values, since isfinite makes copies
-
-
-@dataclass
-class Rates:
-    """How fast batches are made and used: the slower of the two is what training waits for."""
-
-    steps: int = 0
-    seconds: float = 0.0  # of training, without evaluation
-    waited: float = 0.0  # of these, for the next batch
-
-    def record(self, loader: BatchLoader) -> dict[str, float]:
-        made = loader.subgraphs_per_second
-        used = self.steps / max(self.seconds - self.waited, 1e-9)
-        return {
-            "loader_subgraphs_per_second": 0.0 if made is None else made,
-            "model_steps_per_second": used,
-        }
-
-    def text(self, loader: BatchLoader) -> str:
-        """Both in batches a second."""
-        rates = self.record(loader)
-        made = rates["loader_subgraphs_per_second"] / loader.batch_size
-        return f"loader {made:.0f}/s, model {rates['model_steps_per_second']:.0f}/s"
-
-
-@dataclass
-class State:
-    """Where training stands; everything in it goes into the checkpoint.
-
-    The honest rule reports the test score at the epoch with the best validation score (at ties,
-    the lower validation loss). The released program's rule reports the best test score of all
-    epochs at which validation did not get worse: it looks at the test set, so it is only recorded.
-    """
-
-    epoch: int = 0  # epochs done
-    steps: int = 0  # of the optimiser
-    best_epoch: int = 0
-    best_val_score: float = -1.0
-    best_val_loss: float = float("inf")
-    released_val_score: float = -1.0
-    released_test_score: float | None = None
-    seconds: float = 0.0
-    rates: str = ""  # of the loader and the model, for showing
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-    def record(self, entry: dict[str, Any]) -> bool:
-        """Takes in an evaluated epoch; tells whether it is the best so far."""
-        self.history.append(entry)
-        val_score, test_score = entry["val_score"], entry["test_score"]
-        if val_score >= self.released_val_score:
-            self.released_val_score = val_score
-            if test_score is not None:
-                self.released_test_score = max(test_score, self.released_test_score or 0.0)
-        better = (val_score, -entry["val_loss"]) > (self.best_val_score, -self.best_val_loss)
-        if better:
-            self.best_epoch = entry["epoch"]
-            self.best_val_score, self.best_val_loss = val_score, entry["val_loss"]
-        return better
 
 
 @dataclass(frozen=True)
 class Result:
     """A finished training: the model with the best weights, and what was measured."""
 
-    model: LGCN
+    model: Module
     record: dict[str, Any]
 
     @property
@@ -125,7 +64,7 @@ def train(
     on_epoch: Callable[[State], None] | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> Result:
-    """Trains an LGCN.
+    """Trains an LGCN, or another model that the settings name.
 
     Args:
         graph: The graph, with features, labels, and training and validation masks.
@@ -148,12 +87,12 @@ def train(
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
-        best = _copy(model)
+        best = copy_weights(model)
         state = State()
         if run is not None and resume:
             if run.read() != (config, spec):
                 raise UsageError(f"{run.folder} holds a run with other settings or another graph")
-            state, best = _restore(run, model, optimizer, best)
+            state, best = restore(run, model, optimizer, best)
         elif run is not None:
             run.start(config, spec, graph.encoder)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
@@ -187,13 +126,13 @@ def train(
                     "test_score": scores.get("test", {}).get("score"),
                 }
                 if state.record(entry):
-                    best = _copy(model)
+                    best = copy_weights(model)
             if on_epoch is not None:
                 on_epoch(state)
             if run is not None and (
                 stopped.is_set() or time.monotonic() - saved > CHECKPOINT_SECONDS
             ):
-                _save(run, model, optimizer, best, state)
+                save(run, model, optimizer, best, state)
                 saved = time.monotonic()
             if run is not None and stopped.is_set():
                 raise TrainingInterrupted(
@@ -214,7 +153,7 @@ def train(
     return Result(model.eval(), record)
 
 
-def train_epochs(graph: Graph, config: Config, epochs: int) -> LGCN:
+def train_epochs(graph: Graph, config: Config, epochs: int) -> Module:
     """The training alone of so many epochs: no evaluation, no checkpoints, the last weights.
 
     Nothing waits for the device before the end.
@@ -236,7 +175,7 @@ def train_epochs(graph: Graph, config: Config, epochs: int) -> LGCN:
 
 def _prepare(
     graph: Graph, config: Config, spec: ModelSpec, device: torch.device
-) -> tuple[LGCN, Optimizer, BatchLoader | GraphLoader, Step]:
+) -> tuple[Module, Optimizer, BatchLoader | GraphLoader, Step]:
     _seed(config.seed)
     model = spec.build(config).to(device)
     optimizer = make_optimizer(model, config)
@@ -282,112 +221,11 @@ def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: G
     if not np.isfinite(value):
         kept = run.load_checkpoint() if run is not None else None
         where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
-        unread = "" if _is_read(graph) else ", unless features (x) of the graph are NaN or inf"
+        unread = "" if is_read(graph) else ", unless features (x) of the graph are NaN or inf"
         raise TrainingDiverged(
             f"the {name} became {value} in epoch {epoch}.{where} "
             f"A smaller learning rate may help: --set lr=0.01{unread}"
         )
-
-
-def make_loader(graph: Graph, config: Config) -> BatchLoader | GraphLoader:
-    """The mini-batches of the training nodes."""
-    if config.training == "whole":
-        return GraphLoader(graph, seed=config.seed)
-    common: dict[str, Any] = {
-        "roots": graph.train_mask,
-        "max_nodes": config.max_nodes,
-        "batch_size": config.subgraphs_per_batch,
-        "resample": config.resample,
-        "keep_degree": config.keep_degree,
-        "seed": config.seed,
-        "num_workers": config.num_workers,
-    }
-    if config.sampler == "clusters":
-        return ClusterLoader(graph, **common)
-    if config.sampler == "walks":
-        length = WALK_LENGTH if config.max_hops is None else config.max_hops
-        return RandomWalkLoader(graph, n_init=config.n_init, walk_length=length, **common)
-    return SubgraphLoader(
-        graph,
-        n_init=config.n_init,
-        max_expand=config.max_expand,
-        max_hops=config.max_hops,
-        start_nodes=config.start_nodes,
-        **common,
-    )
-
-
-def make_optimizer(model: Module, config: Config) -> Optimizer:
-    """Adam or Nadam; their L2 term is that of lambda / 2 times the squared norm."""
-    weights = [p for p in model.parameters() if p.dim() > 1]
-    biases = [p for p in model.parameters() if p.dim() <= 1]
-    decay = config.weight_decay
-    groups = [
-        {"params": weights, "weight_decay": decay},
-        {"params": biases, "weight_decay": decay if config.decay_biases else 0.0},
-    ]
-    if config.optimizer == "nadam":
-        return Nadam(groups, lr=config.lr)
-    # Fused, a step is one kernel for all weights; capturable, it counts on the device.
-    on_gpu = any(p.is_cuda for p in weights)
-    return Adam(groups, lr=config.lr, fused=True, capturable=on_gpu)
-
-
-def pick_device(name: str) -> torch.device:
-    """The device of that name; "auto" is a GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {name!r} is not available: {error}") from error
-    return device
-
-
-def check_trainable(graph: Graph) -> None:
-    """Raises UsageError where the graph lacks something that training needs."""
-    if graph.x is None or graph.num_features == 0:
-        raise UsageError(f"{graph.name} has no features (x) to learn from")
-    if graph.y is None:
-        raise UsageError(f"{graph.name} has no labels (y) to learn from")
-    if _is_read(graph) and not _is_finite(graph.x):
-        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
-    for split in ("train", "val", "test"):
-        mask = graph.mask(split)
-        if mask is None or not _any(mask):
-            if split == "test":
-                continue
-            raise UsageError(
-                f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, have "
-                f"{split!r} in some labelled rows of the split column, or change the share of "
-                "validation nodes (val, --val)"
-            )
-        if not graph.multi_label and _has_unlabelled(graph.y, mask):
-            raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
-
-
-def _is_read(graph: Graph) -> bool:
-    """Whether all features are looked at beforehand."""
-    assert graph.x is not None
-    values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    return values.numel() <= CHECKED_VALUES
-
-
-def _is_finite(x: Tensor) -> bool:
-    values = x.values() if x.layout == torch.sparse_csr else x
-    width = max(1, values[:1].numel())
-    return all(bool(torch.isfinite(values[rows]).all()) for rows in _blocks(len(values), width))
-
-
-def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:
-    return any(bool(((y[rows] < 0) & mask[rows]).any()) for rows in _blocks(len(y)))
-
-
-def _blocks(num_rows: int, width: int = 1) -> Iterator[slice]:
-    height = max(1, CHECKED_AT_ONCE // width)
-    for start in range(0, num_rows, height):
-        yield slice(start, start + height)
 
 
 @contextlib.contextmanager
@@ -417,7 +255,7 @@ def stop_request(active: bool) -> Iterator[threading.Event]:
 
 
 def _summary(
-    model: LGCN,
+    model: Module,
     graph: Graph,
     scored: Scored,
     loader: BatchLoader | GraphLoader,
@@ -429,6 +267,7 @@ def _summary(
         nodes_per_batch = [b.num_nodes for b in itertools.islice(batches, BATCHES_LISTED)]
     test = scores.get("test", {})
     record: dict[str, Any] = {
+        "model": config.model,
         "dataset": config.dataset,
         "graph": graph.name,
         "metric": metrics.metric_name(graph.multi_label),
@@ -457,49 +296,6 @@ def _start_from(model: Module, weights: Mapping[str, Tensor]) -> None:
         ) from error
 
 
-def _save(run: Run, model: Module, optimizer: Optimizer, best: Any, state: State) -> None:
-    if not all(bool(torch.isfinite(p).all()) for p in model.parameters()):
-        return  # the next epoch's loss will say so; the checkpoint before stays
-    tensors = {f"model.{key}": value for key, value in model.state_dict().items()}
-    tensors |= {f"best.{key}": value for key, value in best.items()}
-    for number, values in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{key}": value for key, value in values.items()}
-    run.save_checkpoint(state.epoch, tensors, vars(state))
-
-
-def _restore(
-    run: Run, model: Module, optimizer: Optimizer, best: dict[str, Tensor]
-) -> tuple[State, dict[str, Tensor]]:
-    checkpoint = run.load_checkpoint()
-    if checkpoint is None:  # stopped before the first checkpoint: begin anew
-        return State(), best
-    epoch, tensors, state = checkpoint
-    path = run.folder / f"checkpoint-{epoch}.safetensors"
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
-    for name, value in tensors.items():
-        part, _, key = name.partition(".")
-        parts.setdefault(part, {})[key] = value
-    for part in ("best", "model"):
-        load_weights(model, parts[part], path)
-    optimizer_state = optimizer.state_dict()
-    for name, value in parts["optimizer"].items():
-        number, _, key = name.partition(".")
-        optimizer_state["state"].setdefault(int(number), {})[key] = value
-    optimizer.load_state_dict(optimizer_state)
-    try:
-        return State(**state), parts["best"]
-    except TypeError as error:
-        raise CheckpointError(f"{run.folder / 'checkpoint.json'} is damaged: {error}") from error
-
-
-def _copy(model: Module) -> dict[str, Tensor]:
-    return {key: value.detach().clone() for key, value in model.state_dict().items()}
-
-
 def _seed(*numbers: int) -> None:
     # One seed an epoch instead of one stream: a resumed run needs no generator state.
     torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
-
-
-def _any(mask: Tensor | None) -> bool:
-    return mask is not None and bool(mask.any())

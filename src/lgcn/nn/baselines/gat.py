@@ -1,0 +1,62 @@
+"""GAT, with PyG's layer."""
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn import GATConv
+
+from lgcn.graph import Graph
+from lgcn.nn.baselines.inputs import SparseLinear
+from lgcn.nn.baselines.stack import Stack, widths
+
+
+class GAT(Stack):
+    r"""The network of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_: layers
+    :class:`torch_geometric.nn.GATConv` with several heads side by side and ELU between them; the
+    heads of the last layer are averaged. Layers between the first and the last have a skip
+    connection, as in the paper's inductive network.
+
+    Args:
+        in_channels: Input features of a node.
+        num_classes: Number of classes, or of labels where a node can have several.
+        hidden_channels: Width of each head. (default: 8)
+        num_layers: Number of layers. (default: 2)
+        heads: Heads of all layers but the last. (default: 8)
+        out_heads: Heads of the last layer. (default: 1)
+        dropout: Dropout rate of each layer's input. (default: 0.6)
+        adj_dropout: Dropout rate of the attention coefficients. (default: 0.6)
+
+    Shapes:
+        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        *,
+        hidden_channels: int = 8,
+        num_layers: int = 2,
+        heads: int = 8,
+        out_heads: int = 1,
+        dropout: float = 0.6,
+        adj_dropout: float = 0.6,
+    ) -> None:
+        sizes = widths(in_channels, hidden_channels * heads, num_layers, num_classes)
+        layers = []
+        for number, width in enumerate(sizes[:-1], start=1):
+            last = number == num_layers
+            layer = GATConv(
+                width,
+                num_classes if last else hidden_channels,
+                heads=out_heads if last else heads,
+                concat=not last,
+                dropout=adj_dropout,
+                residual=1 < number < num_layers,
+            )
+            layers.append(layer)
+        layers[0].lin = SparseLinear(layers[0].lin)
+        super().__init__(layers, dropout, F.elu)
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        return self.apply_layers(x, graph.edges()[0])

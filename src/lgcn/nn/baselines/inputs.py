@@ -1,0 +1,41 @@
+"""Node features as the baselines take them: sparse ones stay sparse where a layer allows it."""
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch_geometric.nn.dense import Linear
+
+from lgcn.csr import sparse_features
+from lgcn.dropout import dropout
+from lgcn.ops import spmm
+from lgcn.ops.csr import csr_parts
+
+
+def drop(x: Tensor, p: float, training: bool) -> Tensor:
+    """Dropout of dense features, or of the values of sparse ones: zeros stay zeros."""
+    if x.layout != torch.sparse_csr:
+        return dropout(x, p, training)
+    rowptr, col, values = csr_parts(x)
+    return sparse_features(rowptr, col, dropout(values, p, training), x.size(1))
+
+
+def dense(x: Tensor) -> Tensor:
+    return x.to_dense() if x.layout == torch.sparse_csr else x
+
+
+class SparseLinear(Module):
+    """A PyG layer's linear map, for sparse features too, at the cost of their non-zeros."""
+
+    def __init__(self, linear: Linear) -> None:
+        super().__init__()
+        self.linear = linear
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.layout != torch.sparse_csr:
+            out: Tensor = self.linear(x)
+            return out
+        out = spmm(*csr_parts(x), self.linear.weight.t().contiguous())
+        return out if self.linear.bias is None else out + self.linear.bias

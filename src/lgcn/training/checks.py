@@ -1,0 +1,62 @@
+"""What a graph must have to be trained on."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+
+# Features with more values are not read before the training, in which NaN would show.
+CHECKED_VALUES = 2**27
+CHECKED_AT_ONCE = 2**20  # values, since isfinite makes copies
+
+
+def check_trainable(graph: Graph) -> None:
+    """Raises UsageError where the graph lacks something that training needs."""
+    if graph.x is None or graph.num_features == 0:
+        raise UsageError(f"{graph.name} has no features (x) to learn from")
+    if graph.y is None:
+        raise UsageError(f"{graph.name} has no labels (y) to learn from")
+    if is_read(graph) and not _is_finite(graph.x):
+        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
+    for split in ("train", "val", "test"):
+        mask = graph.mask(split)
+        if mask is None or not _any(mask):
+            if split == "test":
+                continue
+            raise UsageError(
+                f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, have "
+                f"{split!r} in some labelled rows of the split column, or change the share of "
+                "validation nodes (val, --val)"
+            )
+        if not graph.multi_label and _has_unlabelled(graph.y, mask):
+            raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
+
+
+def is_read(graph: Graph) -> bool:
+    """Whether all features are looked at beforehand."""
+    assert graph.x is not None
+    values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
+    return values.numel() <= CHECKED_VALUES
+
+
+def _is_finite(x: Tensor) -> bool:
+    values = x.values() if x.layout == torch.sparse_csr else x
+    width = max(1, values[:1].numel())
+    return all(bool(torch.isfinite(values[rows]).all()) for rows in _blocks(len(values), width))
+
+
+def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:
+    return any(bool(((y[rows] < 0) & mask[rows]).any()) for rows in _blocks(len(y)))
+
+
+def _blocks(num_rows: int, width: int = 1) -> Iterator[slice]:
+    height = max(1, CHECKED_AT_ONCE // width)
+    for start in range(0, num_rows, height):
+        yield slice(start, start + height)
+
+
+def _any(mask: Tensor | None) -> bool:
+    return mask is not None and bool(mask.any())

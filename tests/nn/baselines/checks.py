@@ -1,0 +1,68 @@
+"""What the tests of all baselines ask of them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+from lgcn import Graph, load_dataset
+from lgcn.inference import predict
+from lgcn.training import Config, Run, train
+
+
+def parameters(model: Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def sparse_features_equal_dense_ones(model: Module, graph: Graph) -> None:
+    """In the scores and in the gradients of all weights."""
+    assert graph.x is not None
+    x = graph.x * (graph.x > 0)
+    results = []
+    for features in (x, x.to_sparse_csr()):
+        model.zero_grad()
+        out = model.eval()(features, graph)
+        out.square().sum().backward()
+        results.append([out, *[p.grad.clone() for p in model.parameters()]])
+    for dense, sparse in zip(*results, strict=True):
+        torch.testing.assert_close(sparse, dense)
+
+
+def new_weights_come_with_a_reset(model: Module) -> None:
+    """Every weight is drawn anew, as by the constructor."""
+    torch.manual_seed(1)
+    model.reset_parameters()  # type: ignore[operator]
+    first = [p.detach().clone() for p in model.parameters()]
+    with torch.no_grad():
+        for p in model.parameters():
+            p.fill_(7.0)
+    torch.manual_seed(1)
+    model.reset_parameters()  # type: ignore[operator]
+    for p, expected in zip(model.parameters(), first, strict=True):
+        assert torch.equal(p, expected)
+
+
+def it_trains_and_loads(folder: Path, above: float = 0.75, **settings: Any) -> dict[str, Any]:
+    """Trains on a small graph, loads the run, and predicts with it; the record."""
+    graph = load_dataset(
+        "synthetic",
+        num_nodes=200,
+        num_classes=3,
+        num_features=8,
+        noise=1.0,
+        labels_per_class=10,
+        num_val=60,
+    )
+    given = {"hidden_channels": 8, "lr": 0.02, "max_epochs": 40, "num_workers": 0, **settings}
+    config = Config.create(dataset="synthetic", **given)
+    result = train(graph, config, out=folder / "run")
+    loaded, loaded_config, _ = Run(folder / "run").load_model()
+    assert type(loaded) is type(result.model)
+    assert loaded_config.model == config.model
+    scores = predict(loaded, graph)
+    assert scores.shape == (200, 3)
+    assert torch.equal(scores, predict(result.model, graph))
+    assert result.record["test_score"] > above  # chance is 1/3
+    assert result.record["parameters"] == parameters(loaded)
+    return result.record
