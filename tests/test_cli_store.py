@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from lgcn import inference
-from lgcn.data.store import open_store
-from lgcn.data.tables import import_tables
+from lgcn.data.store.open_store import open_store
+from lgcn.data.tables.import_tables import import_tables
 from lgcn.training import Run
 
 SIZE = ("--nodes", "400", "--edges", "1500", "--features", "6", "--classes", "3")

@@ -18,7 +18,7 @@ import pytest
 
 from lgcn import cli_tables
 from lgcn.data.check import suggest_k
-from lgcn.data.tables import import_tables
+from lgcn.data.tables.import_tables import import_tables
 from lgcn.training import Run, loop
 
 NUM_NODES = 60

@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lgcn import Graph
 from lgcn.data import synthetic
-from lgcn.data.encoder import FeatureEncoder
+from lgcn.data.tables.encoder import FeatureEncoder
 from lgcn.errors import CheckpointError, UsageError
 from lgcn.estimator import LGCNClassifier
 from lgcn.inference import predict

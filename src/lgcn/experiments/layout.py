@@ -1,0 +1,137 @@
+"""What a table shows of its numbers, column by column, and what it says below them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lgcn.experiments.plans import Plan
+from lgcn.experiments.systems import QUICK_EPOCHS
+from lgcn.experiments.timing import EPOCHS
+from lgcn.experiments.timing import QUICK_EPOCHS as QUICK_TIMED
+
+DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+# The numbers of a row on a data set, by name. Accuracies are percent, micro-F1 is a fraction.
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, and the text it has for an entry."""
+
+    title: str
+    text: Callable[[Entry], str]
+    bold: bool = False
+
+
+def columns(target: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
+    """The columns of a table for each data set."""
+    printed = Column("paper", lambda e: _score(e, "paper") + (" †" if e["system"] == "gat" else ""))
+    honest = Column("honest", _honest, bold=True)
+    released = Column("released rule", lambda e: _score(e, "released"))
+    if target == "table3":
+        cells = Column("label cells", lambda e: _score(e, "label_accuracy"))
+        return printed, honest, released, cells
+    if target == "ablation":
+        return honest, Column("difference", _shift), released
+    if target == "text":
+        return honest, released
+    if target != "table5":
+        return printed, honest, released
+    found = [
+        Column("nodes, paper", lambda e: _number(e["nodes_paper"], 0)),
+        Column("nodes", lambda e: _number(e["nodes"], 0), bold=True),
+        Column("accuracy, paper", printed.text),
+        Column("honest", _honest, bold=True),
+        released,
+        Column("seconds, paper", lambda e: _time(e, "paper")),
+    ]
+    for device, title in DEVICES.items():
+        if any(entry[f"train_seconds_{device}"] is not None for entry in entries):
+            found.append(Column(f"seconds, {title}", lambda e, d=device: _time(e, d)))  # type: ignore[misc]
+    return tuple(found)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _score(entry: Entry, key: str) -> str:
+    digits = 3 if entry["metric"] == "micro-F1" else 1
+    std = entry.get(f"{key}_std")
+    spread = "" if std is None else f" ± {std:.{digits}f}"
+    return _number(entry[key], digits) + spread
+
+
+def _honest(entry: Entry) -> str:
+    if entry["honest"] is None:
+        return "-"
+    done, wanted = entry["seeds"], entry["seeds_wanted"]
+    return f"{_score(entry, 'honest')} ({done if done == wanted else f'{done} of {wanted}'})"
+
+
+def _shift(entry: Entry) -> str:
+    if entry["difference"] is None:
+        return "-"
+    error = entry["difference_error"]
+    return f"{entry['difference']:+.1f}" + ("" if error is None else f" ± {error:.1f}")
+
+
+def _time(entry: Entry, where: str) -> str:
+    seconds, ratio = entry[f"train_seconds_{where}"], entry[f"times_gcn_{where}"]
+    if seconds is None:
+        return "-"
+    text = f"{seconds:.3g}" if seconds < 100 else f"{seconds:.0f}"
+    return text + (
+        "" if ratio is None else f" ({ratio:.2g}x)" if ratio < 10 else f" ({ratio:.0f}x)"
+    )
+
+
+def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
+    """What has to be said below a table."""
+    texts = [
+        "Mean ± standard deviation (seeds). Honest: the test score at the epoch with the best "
+        "validation score. Released rule: the highest test score of all epochs at which "
+        "validation did not get worse, as the authors' program reports it; it looks at the test "
+        "set."
+    ]
+    if plan.quick:
+        texts.insert(
+            0,
+            f"Made by --quick, one seed, at most {QUICK_EPOCHS} epochs, narrow networks on PPI: "
+            "this shows that everything runs, and the scores mean nothing.",
+        )
+    if "ppi-rederived" in plan.datasets:
+        texts.append(
+            "ppi-rederived has the graphs and features of PPI with labels that were re-derived "
+            "from gene annotations: its scores are not PPI scores, and the paper's numbers that "
+            "stand beside them are for PPI."
+        )
+    if any(row.system == "gat" for row in plan.rows):
+        texts.append("† The number of GAT's own paper; this paper has no row for it.")
+    if any(row.system == "deepwalk" for row in plan.rows) and "pubmed" in plan.datasets:
+        texts.append(
+            "DeepWalk has 20 walks a node on Pubmed instead of its paper's 80, for their time."
+        )
+    if plan.target == "table3":
+        texts.append(
+            "Label cells: the share of all pairs of node and label that are right, which is what "
+            "the released scoring function computes."
+        )
+    if plan.target == "table5":
+        epochs = QUICK_TIMED if plan.quick else EPOCHS
+        texts.append(
+            f"Nodes: of an iteration of training. Seconds: {epochs} epochs of training alone; in "
+            "brackets times as long as GCN's. The paper's are 100 epochs on a TITAN Xp."
+        )
+    if plan.target == "figure5":
+        texts.append(
+            "The paper's figure prints no numbers; those of its k are from Tables 2 and 3."
+        )
+    if plan.target == "ablation":
+        texts.append(
+            "Difference: to the first row, honest rule, with its standard error. The second row "
+            "is the first one's runs, reported by the released rule."
+        )
+    if any(entry["seeds"] < entry["seeds_wanted"] for entry in entries):
+        texts.append("Where runs are missing, the seeds that there are stand behind the score.")
+    return texts

@@ -1,0 +1,251 @@
+"""Which runs each table, the figure and the ablation need."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lgcn.errors import UsageError
+from lgcn.experiments import paper
+from lgcn.experiments.jobs import Job, make_job
+from lgcn.experiments.systems import SYSTEMS
+
+CITATIONS = ("cora", "citeseer", "pubmed")
+PROTEINS = ("ppi", "ppi-rederived")
+# The recipes of the LGCN, and what the tables call them.
+RECIPES = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
+SEEDS, PROTEIN_SEEDS = 10, 3
+# --quick on PPI: an epoch there has many steps, and the networks are wide.
+QUICK_PROTEINS: Mapping[str, Any] = {"max_steps": 2, "hidden_channels": 8}
+K = (2, 4, 8, 16, 32)
+
+# Table 5: one network, and two ways to select the sub-graph it trains on.
+ONE_HOP: Mapping[str, Any] = {"max_hops": 1, "max_nodes": None, "resample": False}
+ALGORITHM_1: Mapping[str, Any] = {"max_hops": None, "max_nodes": 2000}
+
+# The released program with one option changed, to the paper's text or to none of it.
+ABLATION_BASE = "released program"
+ABLATION: dict[str, Mapping[str, Any]] = {
+    ABLATION_BASE: {},
+    "dropout rate 0.16, as printed": {"dropout": 0.16},
+    "no dropout of edges": {"adj_dropout": 0.0},
+    "dropout rate 0.999 of edges, as printed": {"adj_dropout": 0.999},
+    "ranking: raw values": {"rank": "raw"},
+    "ranking: neighbours without the node": {"self_loops": False},
+    "zeros only fill up": {"zeros": "pad"},
+    "no batch norm": {"batch_norm": "none"},
+    "batch norm: running statistics": {"batch_norm": "running"},
+    "Adam": {"optimizer": "adam"},
+    "Algorithm 1 to 2000 nodes": ALGORITHM_1,
+    "Algorithm 1, anew in each epoch": {**ALGORITHM_1, "resample": True},
+    "classifier: simple sum": {"classifier": "sum"},
+    "no L2 on biases": {"decay_biases": False},
+    "scored on the whole graph": {"evaluate_on": "graph"},
+    "1000 epochs at most": {"max_epochs": 1000},
+}
+
+# The paper's text with more and more of it read otherwise, until it trains.
+KEEP_RATES: Mapping[str, Any] = {"dropout": 0.84, "adj_dropout": 0.001}
+TEXT: dict[str, Mapping[str, Any]] = {
+    "text as written": {},
+    "without dropout of edges": {"adj_dropout": 0.0},
+    "printed dropout rates read as keep rates": KEEP_RATES,
+    "the same, classifier: normalised sum": {**KEEP_RATES, "classifier": "normalized"},
+    "the same, ranking: normalised values": {**KEEP_RATES, "rank": "normalized"},
+    "the same, learning rate 0.01": {**KEEP_RATES, "lr": 0.01},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: a system with its settings, and the paper's numbers for it."""
+
+    label: str
+    system: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    printed: Mapping[str, paper.Number] = field(default_factory=dict)
+    datasets: tuple[str, ...] | None = None  # where not on all
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table with all that its runs need to know."""
+
+    target: str
+    title: str
+    datasets: tuple[str, ...]
+    rows: tuple[Row, ...]
+    seeds: int | None = None  # none: 10, and 3 on PPI
+    quick: bool = False
+
+    def on(self, dataset: str) -> list[Row]:
+        """The rows that a data set has."""
+        return [row for row in self.rows if row.datasets is None or dataset in row.datasets]
+
+    def settings(self, row: Row, dataset: str) -> dict[str, Any]:
+        system = SYSTEMS[row.system]
+        if not self.quick:
+            return dict(row.settings)
+        shorter = QUICK_PROTEINS if dataset in PROTEINS and system.function is None else {}
+        return {**row.settings, **system.quick, **shorter}
+
+    def jobs(self, row: Row, dataset: str) -> list[Job]:
+        """A run for each seed; one where the seed makes no difference."""
+        seeds = self.seeds or (PROTEIN_SEEDS if dataset in PROTEINS else SEEDS)
+        if self.quick or not SYSTEMS[row.system].random:
+            seeds = 1
+        first = make_job(row.system, dataset, 0, self.settings(row, dataset))
+        return [replace(first, seed=seed) for seed in range(seeds)]
+
+    def all_jobs(self) -> list[Job]:
+        return [
+            job
+            for dataset in self.datasets
+            for row in self.on(dataset)
+            for job in self.jobs(row, dataset)
+        ]
+
+
+def make_plans(
+    target: str,
+    *,
+    datasets: Sequence[str] = (),
+    models: Sequence[str] = (),
+    seeds: int | None = None,
+    recipe: str | None = None,
+    quick: bool = False,
+) -> list[Plan]:
+    """The plans of a target, or of all.
+
+    Args:
+        target: One of :data:`TARGETS`, or ``"all"``.
+        datasets, models: Only these. (default: all)
+        seeds: Runs of each system, with seeds from 0. (default: 10, and 3 on PPI)
+        recipe: The one recipe of the LGCN. (default: those of each table)
+        quick: One run of a few epochs each, to see that all works. (default: ``False``)
+    """
+    check_names("target", [target], [*TARGETS, "all"])
+    check_names("recipe", [recipe] if recipe is not None else [], list(RECIPES))
+    if seeds is not None and seeds < 1:
+        raise UsageError(f"--seeds must be at least 1, got {seeds}")
+    start = {"ablation": "released", "text": "paper"}.get(target)
+    if start is not None and recipe not in (None, start):
+        raise UsageError(f"{target} starts from the recipe {start!r}, got --recipe {recipe}")
+    plans = [TARGETS[name](recipe) for name in ([target] if target != "all" else TARGETS)]
+    check_names("data set", datasets, _distinct(d for plan in plans for d in plan.datasets), target)
+    known = _distinct(row.system for plan in plans for row in plan.rows)
+    check_names("model", models, known, target)
+    chosen = []
+    for plan in plans:
+        rows = tuple(row for row in plan.rows if not models or row.system in models)
+        kept = tuple(d for d in plan.datasets if not datasets or d in datasets)
+        if rows and kept:
+            chosen.append(replace(plan, rows=rows, datasets=kept, seeds=seeds, quick=quick))
+    return chosen
+
+
+def check_names(
+    kind: str, given: Sequence[str], valid: Sequence[str], target: str | None = None
+) -> None:
+    """Raises UsageError at the first name that is not valid."""
+    for name in given:
+        if name not in valid:
+            close = difflib.get_close_matches(name.lower(), valid, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            where = "there is no" if target in (None, "all") else f"{target} has no"
+            raise UsageError(f"{where} {kind} {name!r}{hint}. Choose from {', '.join(valid)}")
+
+
+def _distinct(names: Any) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _plain(target: str, *names: str) -> list[Row]:
+    """Systems with one recipe."""
+    numbers = {"gat": paper.GAT} | paper.SCORES[target]
+    return [Row(SYSTEMS[name].title, name, {}, numbers.get(name, {})) for name in names]
+
+
+def _lgcn(target: str, recipe: str | None, *names: str) -> list[Row]:
+    """A row for each recipe, or for the one that was asked for."""
+    recipes = {recipe: RECIPES[recipe]} if recipe is not None else RECIPES
+    return [
+        Row(
+            f"{SYSTEMS[name].title} ({title})",
+            name,
+            {"recipe": key},
+            paper.SCORES[target].get(name, {}),
+        )
+        for key, title in recipes.items()
+        for name in names
+    ]
+
+
+def _table2(recipe: str | None) -> Plan:
+    rows = _plain("table2", "deepwalk", "planetoid", "chebyshev", "gcn", "gat")
+    rows += _lgcn("table2", recipe, "lgcn")
+    title = "Table 2: transductive learning, accuracy in %"
+    return Plan("table2", title, CITATIONS, tuple(rows))
+
+
+def _table3(recipe: str | None) -> Plan:
+    rows = _plain("table3", "sage-gcn", "sage-mean", "sage-pool", "sage-lstm")
+    rows += _lgcn("table3", recipe, "lgcn")
+    rows += _plain("table3", "gat", "mlp", "zeros", "lookup")
+    return Plan("table3", "Table 3: inductive learning, micro-F1", PROTEINS, tuple(rows))
+
+
+def _table4(recipe: str | None) -> Plan:
+    rows = _lgcn("table4", recipe, "lgcn-gcn", "lgcn")
+    title = "Table 4: GCN layers and LGCLs in the same network, accuracy in %"
+    return Plan("table4", title, CITATIONS, tuple(rows))
+
+
+def _table5(recipe: str | None) -> Plan:
+    base = {"recipe": recipe or "default"}
+    numbers = paper.SCORES["table5"]
+    rows = (
+        Row("GCN", "gcn", {}, numbers["gcn"]),
+        Row("LGCN_whole", "lgcn-whole", base, numbers["lgcn-whole"]),
+        Row("LGCN_sub, one hop", "lgcn", {**base, **ONE_HOP}, numbers["lgcn"]),
+        Row("LGCN_sub, Algorithm 1", "lgcn", {**base, **ALGORITHM_1}),
+    )
+    title = f"Table 5: sub-graph and whole-graph training ({RECIPES[base['recipe']]})"
+    return Plan("table5", title, CITATIONS, rows)
+
+
+def _figure5(recipe: str | None) -> Plan:
+    recipe = recipe or "default"
+    printed = paper.SCORES["table2"]["lgcn"] | paper.SCORES["table3"]["lgcn"]
+    rows = []
+    for k in (*K, 64):
+        own = {d: number for d, number in printed.items() if paper.FIGURE_K[d] == k}
+        where = PROTEINS if k not in K else None
+        rows.append(Row(f"k = {k}", "lgcn", {"recipe": recipe, "k": k}, own, where))
+    title = f"Figure 5: LGCN_sub ({RECIPES[recipe]}) over k"
+    return Plan("figure5", title, (*CITATIONS, *PROTEINS), tuple(rows))
+
+
+def _ablation(recipe: str | None) -> Plan:
+    rows = [
+        Row(label, "lgcn", {"recipe": "released", **changed}) for label, changed in ABLATION.items()
+    ]
+    title = "Ablation: the released program with one option changed, accuracy in %"
+    return Plan("ablation", title, CITATIONS, tuple(rows))
+
+
+def _text(recipe: str | None) -> Plan:
+    rows = [Row(label, "lgcn", {"recipe": "paper", **changed}) for label, changed in TEXT.items()]
+    title = "The paper's text, and what it takes to train it, accuracy in %"
+    return Plan("text", title, CITATIONS, tuple(rows))
+
+
+TARGETS = {
+    "table2": _table2,
+    "table3": _table3,
+    "table4": _table4,
+    "table5": _table5,
+    "figure5": _figure5,
+    "ablation": _ablation,
+    "text": _text,
+}

@@ -1,0 +1,207 @@
+"""The plans: every row of the paper, real settings, the options, and messages for wrong names."""
+
+from typing import Any
+
+import pytest
+
+from lgcn.errors import UsageError
+from lgcn.experiments import paper
+from lgcn.experiments.jobs import Job, run_job
+from lgcn.experiments.plans import ABLATION, RECIPES, TARGETS, Plan, make_plans
+from lgcn.experiments.systems import SYSTEMS
+from lgcn.training import Config
+from lgcn.training.recipes import recipe_names
+
+
+def plan(target: str, **options: Any) -> Plan:
+    [found] = make_plans(target, **options)
+    return found
+
+
+def config(job: Job) -> Config:
+    return Config.create(dataset=job.dataset, seed=job.seed, **job.settings)
+
+
+def changes(job: Job, recipe: str) -> dict[str, Any]:
+    """What a run has otherwise than a recipe."""
+    base = Config.create(dataset=job.dataset, recipe=recipe).to_dict()
+    own = config(job).to_dict()
+    return {key: value for key, value in own.items() if value != base[key]}
+
+
+@pytest.mark.parametrize("target", ["table2", "table3", "table4", "table5"])
+def test_every_row_of_the_paper_is_there(target: str) -> None:
+    found = {row.system for row in plan(target).rows}
+    assert found >= paper.SCORES[target].keys()
+    for row in plan(target).rows:
+        if row.printed and row.system != "gat":
+            assert row.printed == paper.SCORES[target][row.system]
+
+
+def test_systems_beside_the_paper_s() -> None:
+    assert {row.system for row in plan("table2").rows} >= {"gat"}
+    assert {row.system for row in plan("table3").rows} >= {"gat", "mlp", "zeros", "lookup"}
+
+
+def test_all_recipes_exist_and_settings_are_valid() -> None:
+    assert set(recipe_names()) >= RECIPES.keys()
+    for one in make_plans("all", seeds=1):
+        for job in one.all_jobs():
+            if SYSTEMS[job.system].function is None:
+                model = config(job).model
+                assert model == job.system.partition("-")[0]
+
+
+def test_each_recipe_is_a_row() -> None:
+    for target in ("table2", "table3"):
+        rows = [row for row in plan(target).rows if row.system == "lgcn"]
+        assert [row.settings["recipe"] for row in rows] == ["paper", "released", "default"]
+        assert [row.label for row in rows] == [f"LGCN_sub ({RECIPES[r]})" for r in RECIPES]
+    rows = plan("table4").rows
+    assert sorted((row.system, row.settings["recipe"]) for row in rows) == sorted(
+        (system, recipe) for system in ("lgcn", "lgcn-gcn") for recipe in RECIPES
+    )
+
+
+def test_table_4_changes_the_layer_alone() -> None:
+    for row in plan("table4").rows:
+        [job] = plan("table4", seeds=1).jobs(row, "citeseer")
+        expected = {"layer": "gcn"} if row.system == "lgcn-gcn" else {}
+        assert changes(job, row.settings["recipe"]) == expected
+
+
+@pytest.mark.parametrize("recipe", [None, "released"])
+def test_table_5_changes_the_training_alone(recipe: str | None) -> None:
+    one = plan("table5", recipe=recipe, seeds=1)
+    jobs = {row.label: one.jobs(row, "cora")[0] for row in one.rows}
+    base = recipe or "default"
+    assert changes(jobs["LGCN_whole"], base) == {"training": "whole"}
+    hop, whole = (config(jobs[f"LGCN_sub, {how}"]) for how in ("one hop", "Algorithm 1"))
+    assert (hop.max_hops, hop.max_nodes, hop.resample) == (1, None, False)
+    assert (whole.max_hops, whole.max_nodes) == (None, 2000)
+    for job in jobs.values():
+        if job.system != "gcn":
+            sampled = {"training", "max_hops", "max_nodes", "resample"}
+            assert changes(job, base).keys() <= sampled
+
+
+def test_figure_5_changes_k_alone() -> None:
+    one = plan("figure5", seeds=1)
+    for dataset in ("cora", "citeseer", "pubmed", "ppi-rederived"):
+        sizes = []
+        for row in one.on(dataset):
+            [job] = one.jobs(row, dataset)
+            sizes.append(config(job).k)
+            assert changes(job, "default").keys() <= {"k"}
+        assert sizes == [2, 4, 8, 16, 32] + ([64] if dataset == "ppi-rederived" else [])
+
+
+def test_the_ablation_changes_one_thing_at_a_time() -> None:
+    one = plan("ablation", seeds=1)
+    found = {}
+    for row in one.rows:
+        [job] = one.jobs(row, "cora")
+        found[row.label] = changes(job, "released")
+        assert found[row.label] == ABLATION[row.label]
+    together = {"max_hops", "max_nodes", "resample"}  # what Algorithm 1 is made of
+    assert all(len(changed) <= 1 or changed.keys() <= together for changed in found.values())
+    assert len({str(changed) for changed in found.values()}) == len(found)
+    options = {key for changed in found.values() for key in changed}
+    assert options >= {
+        *("dropout", "adj_dropout", "rank", "self_loops", "zeros", "batch_norm", "optimizer"),
+        *("max_hops", "resample", "classifier", "decay_biases", "evaluate_on", "max_epochs"),
+    }
+
+
+def test_the_text_is_read_otherwise_step_by_step() -> None:
+    one = plan("text", seeds=1)
+    found = []
+    for row in one.rows:
+        [job] = one.jobs(row, "pubmed")
+        found.append(changes(job, "paper"))
+    keep_rates = {"dropout": 0.84, "adj_dropout": 0.001}
+    assert found[:3] == [{}, {"adj_dropout": 0.0}, keep_rates]
+    for changed in found[3:]:
+        assert len(changed) == 3
+        assert changed.items() > keep_rates.items()
+
+
+def test_seeds() -> None:
+    def seeds(one: Plan, system: str, dataset: str) -> list[int]:
+        row = next(row for row in one.rows if row.system == system)
+        return [job.seed for job in one.jobs(row, dataset)]
+
+    assert seeds(plan("table2"), "gcn", "cora") == list(range(10))
+    assert seeds(plan("table3"), "gat", "ppi") == [0, 1, 2]
+    assert seeds(plan("table3"), "zeros", "ppi") == [0]
+    assert seeds(plan("table3", seeds=5), "gat", "ppi") == list(range(5))
+    assert seeds(plan("table2", seeds=2), "gcn", "cora") == [0, 1]
+    assert seeds(plan("table2", quick=True), "gcn", "cora") == [0]
+
+
+def test_quick_runs_are_short_and_never_mistaken_for_others() -> None:
+    quick = [job for one in make_plans("all", quick=True) for job in one.all_jobs()]
+    full = {job.id for one in make_plans("all") for job in one.all_jobs()}
+    for job in quick:
+        assert job.id not in full or not SYSTEMS[job.system].random
+        if SYSTEMS[job.system].function is None:
+            assert config(job).max_epochs <= 3
+            assert "ppi" not in job.dataset or config(job).max_steps == 2
+        elif SYSTEMS[job.system].random:
+            assert job.settings["max_epochs"] <= 2
+
+
+def test_all_has_every_target_once() -> None:
+    assert [one.target for one in make_plans("all")] == list(TARGETS)
+
+
+def test_choosing_data_sets_models_and_recipe() -> None:
+    one = plan("table2", datasets=["pubmed"], models=["lgcn", "gcn"], recipe="paper")
+    assert one.datasets == ("pubmed",)
+    assert [row.label for row in one.rows] == ["GCN", "LGCN_sub (text as written)"]
+    # Of all, those that have something left.
+    assert [p.target for p in make_plans("all", models=["lgcn-gcn"])] == ["table4"]
+    assert [p.target for p in make_plans("all", datasets=["ppi"])] == ["table3", "figure5"]
+    assert plan("figure5", recipe="released").rows[0].settings["recipe"] == "released"
+    assert [p.target for p in make_plans("all", recipe="paper")] == list(TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "words"),
+    [
+        ("tabel2", {}, ["'tabel2'", "did you mean 'table2'", "figure5", "ablation", "all"]),
+        ("zzz", {}, ["'zzz'", "table2", "all"]),
+        ("table2", {"models": ["gcm"]}, ["'gcm'", "did you mean 'gcn'", "deepwalk", "lgcn"]),
+        ("table2", {"models": ["mlp"]}, ["table2 has no model 'mlp'", "planetoid"]),
+        ("table2", {"datasets": ["Coro"]}, ["'Coro'", "did you mean 'cora'", "pubmed"]),
+        ("table2", {"datasets": ["ppi"]}, ["table2 has no data set 'ppi'", "citeseer"]),
+        ("all", {"datasets": ["digits"]}, ["'digits'", "ppi-rederived"]),
+        ("all", {"recipe": "release"}, ["'release'", "did you mean 'released'", "paper"]),
+        ("table2", {"recipe": "gcn"}, ["'gcn'", "default"]),
+        ("table2", {"seeds": 0}, ["--seeds", "at least 1", "0"]),
+        ("ablation", {"recipe": "paper"}, ["released", "paper"]),
+        ("text", {"recipe": "released"}, ["'paper'", "released"]),
+    ],
+)
+def test_wrong_names_list_the_valid_ones(
+    target: str, options: dict[str, Any], words: list[str]
+) -> None:
+    with pytest.raises(UsageError) as error:
+        make_plans(target, **options)
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.usefixtures("data_root")
+@pytest.mark.parametrize(("dataset", "hop"), [("cora", 644), ("citeseer", 442), ("pubmed", 354)])
+def test_nodes_of_table_5(dataset: str, hop: int) -> None:
+    """One hop from the training nodes gives the paper's numbers exactly."""
+    one = plan("table5", quick=True)
+    nodes = {
+        row.label: run_job(job)["nodes_per_batch"]
+        for row in one.rows
+        if row.system == "lgcn"
+        for job in one.jobs(row, dataset)
+    }
+    assert nodes == {"LGCN_sub, one hop": [hop], "LGCN_sub, Algorithm 1": [2000]}
+    assert paper.NODES["lgcn"][dataset].mean == hop
