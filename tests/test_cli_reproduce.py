@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,9 @@ from experiments.fakes import fake_job, fake_record, run_fake, run_without_cites
 from lgcn import cli, cli_reproduce, data
 from lgcn.errors import DataError
 from lgcn.experiments import reproduce as module
+from lgcn.experiments.plans import TARGETS
 from lgcn.experiments.pool import Failure
+from lgcn.experiments.systems import SYSTEMS
 
 PLANETOID = ("reproduce", "table2", "--models", "planetoid", "--seeds", "1")
 
@@ -189,3 +192,29 @@ def test_a_real_table(lgcn_: Callable[..., Any], data_root: Path, place: Path) -
     table = list(csv.DictReader((place / "reproduce" / "quick" / "table4.csv").open()))
     scores = sorted(100 * record["result"]["test_score"] for record in records)
     assert sorted(float(row["honest"]) for row in table) == pytest.approx(scores)
+
+
+def test_everything_runs_quickly(data_root: Path, place: Path) -> None:
+    """What a user tries first, as a program of its own."""
+    command = [sys.executable, "-m", "lgcn", "reproduce", "all", "--quick", "--device", "cpu"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found["tables"]) == list(TARGETS)
+    assert found["failed"] == []
+    systems = {row["system"] for table in found["tables"].values() for row in table["rows"]}
+    missing = {name for name, system in SYSTEMS.items() if system.missing}
+    assert systems == SYSTEMS.keys() - missing
+    for table in found["tables"].values():
+        assert all(row["seeds"] == 1 for row in table["rows"])
+    folder = place / "reproduce" / "quick"
+    assert all(target in (folder / "README.md").read_text() for target in TARGETS)
+    nodes = {
+        (row["row"], row["dataset"]): row["nodes"] for row in found["tables"]["table5"]["rows"]
+    }
+    assert [nodes["LGCN_sub, one hop", d] for d in ("cora", "citeseer", "pubmed")] == [
+        644,
+        442,
+        354,
+    ]
+    assert nodes["LGCN_sub, Algorithm 1", "cora"] == 2000
