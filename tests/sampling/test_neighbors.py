@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,14 @@ from lgcn.splitmix import STEP, mix
 RandomGraph = Callable[..., Graph]
 
 
-def sample(graph: Graph, roots: list[int], fanout: list[int], seed: int) -> Any:
+def sample(
+    graph: Graph, roots: list[int], fanout: list[int], seed: int, replace: bool = False
+) -> Any:
     arrays = graph.rowptr.numpy(), graph.col.numpy()
-    return _sample(*arrays, np.array(roots), np.array(fanout), np.uint64(seed))
+    return _sample(*arrays, np.array(roots), np.array(fanout), replace, np.uint64(seed))
 
 
-def slow_sample(graph: Graph, roots: list[int], fanout: list[int], seed: int) -> Any:
+def slow_sample(graph: Graph, roots: list[int], fanout: list[int], seed: int, replace: bool) -> Any:
     """Nodes, hops, and the sampled neighbours of each node: shuffles of lists, and a dictionary."""
     state, rowptr, col = seed, graph.rowptr.tolist(), graph.col.tolist()
     rows: dict[int, list[int]] = {root: [] for root in roots}  # in the order in which they are met
@@ -35,12 +37,16 @@ def slow_sample(graph: Graph, roots: list[int], fanout: list[int], seed: int) ->
         met = len(rows)
         for node in new:
             others = col[rowptr[node] : rowptr[node + 1]]
-            for i in range(min(size, len(others))):
+            full = replace and len(others) > 0
+            for i in range(size if full else min(size, len(others))):
                 state = (state + int(STEP)) % 2**64
                 bits = int(mix(np.uint64(state))) >> 32
-                j = i + (bits * (len(others) - i) >> 32)
-                others[i], others[j] = others[j], others[i]
-            rows[node] = others[:size]
+                if replace:
+                    rows[node].append(others[bits * len(others) >> 32])
+                else:
+                    j = i + (bits * (len(others) - i) >> 32)
+                    others[i], others[j] = others[j], others[i]
+                    rows[node].append(others[i])
             for other in rows[node]:
                 rows.setdefault(other, [])
         hops.append(len(rows))
@@ -50,14 +56,15 @@ def slow_sample(graph: Graph, roots: list[int], fanout: list[int], seed: int) ->
 
 @pytest.mark.parametrize("fanout", [[1], [3, 2], [2, 4, 3], [100, 100], [1, 1, 1, 1, 1]])
 @pytest.mark.parametrize("density", [0.01, 0.1, 0.6])
+@pytest.mark.parametrize("replace", [False, True])
 def test_equals_the_slow_sampler(
-    random_graph: RandomGraph, fanout: list[int], density: float
+    random_graph: RandomGraph, fanout: list[int], density: float, replace: bool
 ) -> None:
     graph = random_graph(60, density, self_loops=True)
     for seed in range(10):
         roots = np.random.default_rng(seed).permutation(60)[: 1 + seed].tolist()
-        nodes, hops, rowptr, col, entry = sample(graph, roots, fanout, seed)
-        expected = slow_sample(graph, roots, fanout, seed)
+        nodes, hops, rowptr, col, entry = sample(graph, roots, fanout, seed, replace)
+        expected = slow_sample(graph, roots, fanout, seed, replace)
         assert nodes.tolist() == expected[0]
         assert hops.tolist() == expected[1]
         rows = [nodes[col[a:b]].tolist() for a, b in pairwise(rowptr)]
@@ -84,6 +91,32 @@ def test_samples_and_their_orders_are_as_likely() -> None:
     assert draws.keys() == set(permutations((1, 2, 3, 4), 3))
     counts = np.array(list(draws.values()))
     assert ((counts - 200) ** 2 / 200).sum() < 59  # 23 degrees of freedom: once in 20,000 times
+
+
+def test_with_replacement_each_draw_is_of_all_neighbours() -> None:
+    graph = Graph.from_edge_index(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4)
+    draws: Counter[tuple[int, ...]] = Counter()
+    for seed in range(5400):
+        nodes, _, rowptr, col, _ = sample(graph, [0], [3], seed, replace=True)
+        assert rowptr.tolist() == [0, 3] + [3] * (len(nodes) - 1)
+        draws[tuple(nodes[col].tolist())] += 1
+    assert draws.keys() == set(product((1, 2, 3), repeat=3))
+    counts = np.array(list(draws.values()))
+    assert ((counts - 200) ** 2 / 200).sum() < 63  # 26 degrees of freedom: once in 15,000 times
+
+
+def test_with_replacement_every_row_is_full(random_graph: RandomGraph) -> None:
+    graph = random_graph(40, 0.05)
+    degree = graph.rowptr.diff()
+    for batch in NeighborLoader(graph, n_init=10, fanout=(7, 6), with_replacement=True):
+        rows, roots, first = batch.rowptr.diff(), *batch.hops[:2]
+        some = degree[batch.n_id] > 0
+        assert torch.equal(rows[:roots], 7 * some[:roots])
+        assert torch.equal(rows[roots:first], 6 * some[roots:first])
+        source, target = batch.n_id[batch.edge_index]
+        assert set(zip(source.tolist(), target.tolist(), strict=True)) <= set(
+            zip(*graph.edge_index.tolist(), strict=True)
+        )
 
 
 def test_a_batch_is_cut_from_the_graph(random_graph: RandomGraph) -> None:

@@ -87,11 +87,18 @@ def test_sampled_neighbours_score_each_node_once(
     assert max(int(part.rowptr.diff().max()) for part in parts) == 3
     again = evaluation_graphs(graph, config)
     assert all(torch.equal(a.n_id, b.n_id) for a, b in zip(parts, again, strict=True))
+    full = evaluation_graphs(graph, replace(config, fanout=(90, 80), with_replacement=True))
+    assert all(set(part.rowptr.diff().tolist()) <= {90, 80, 0} for part in full)
 
 
 def test_with_all_neighbours_the_scores_are_those_of_the_whole_graph() -> None:
     graph = several_graphs()
-    options: dict[str, Any] = {"model": "sage", "num_layers": 2, "fanout": (100, 100)}
+    options: dict[str, Any] = {
+        "model": "sage",
+        "num_layers": 2,
+        "fanout": (100, 100),
+        "with_replacement": False,
+    }
     model = train(graph, settings(**options, max_epochs=2)).model
     config = settings(**options, evaluate_on="neighbors")
     sampled = evaluate(model, evaluation_graphs(graph, config), ("val", "test"))

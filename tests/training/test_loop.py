@@ -91,7 +91,10 @@ def test_sampled_neighbours_train_each_node_once_an_epoch():
     assert max(int(batch.rowptr.diff().max()) for batch in batches) == 3
     loader = loop.make_loader(graph, settings(training="subgraph", sampler="neighbors"))
     assert isinstance(loader, NeighborLoader)
-    assert (loader.n_init, loader.fanout) == (512, (25, 10))
+    assert (loader.n_init, loader.fanout, loader.with_replacement) == (512, (25, 10), False)
+    with_replacement = settings(training="subgraph", sampler="neighbors", with_replacement=True)
+    batch = next(loop.make_loader(graph, with_replacement).epoch(0))
+    assert set(batch.rowptr.diff().tolist()) == {25}  # all nodes are roots
 
 
 @pytest.mark.parametrize("aggregator", ["gcn", "mean", "pool", "lstm"])

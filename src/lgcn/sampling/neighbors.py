@@ -53,7 +53,8 @@ class NeighborLoader(BatchLoader):
     neighbours a uniform sample without replacement is taken, all where there are no more than
     ``fanout[0]``; of each of these nodes' neighbours, ``fanout[1]``; and so on. A node that is met
     again is no new node: as in PyG's loader, its neighbours are sampled once, in the hop in which
-    it was met first.
+    it was met first. With replacement, as in the authors' program, neighbours are drawn one by one
+    from all, so that some come twice and each node has the full number.
 
     A batch is a :class:`SampledGraph` in which the roots come first. The row of a node holds its
     sampled neighbours in the order in which they were drawn, which is random; nodes of the last hop
@@ -65,6 +66,7 @@ class NeighborLoader(BatchLoader):
         n_init: Roots of a batch. (default: 512)
         fanout: Neighbours sampled in each hop, from the roots outwards. The paper numbers its
             sample sizes the other way round, by layers. (default: 25 and 10)
+        with_replacement: Sample with replacement. (default: ``False``)
         **options: ``roots``, and ``batch_size``, ``resample``, ``keep_degree``, ``seed``,
             ``num_workers``: see :class:`lgcn.SubgraphLoader`.
     """
@@ -75,6 +77,7 @@ class NeighborLoader(BatchLoader):
         *,
         n_init: int | None = None,
         fanout: Sequence[int] = (25, 10),
+        with_replacement: bool = False,
         **options: Unpack[BatchOptions],
     ) -> None:
         super().__init__(graph, **options)
@@ -91,6 +94,7 @@ class NeighborLoader(BatchLoader):
                 f"got {int(self.roots[0])} to {int(self.roots[-1])}"
             )
         self.n_init = n_init
+        self.with_replacement = with_replacement
         # What a batch takes along of its nodes comes from a graph that has no edges to cut. NumPy's
         # zeros are no memory as long as nothing is written to them.
         empty = np.zeros(graph.num_nodes + 1, np.int64)
@@ -115,7 +119,7 @@ class NeighborLoader(BatchLoader):
         rowptr, col = adjacency_arrays(self.graph)
         seed = np.uint64(self._random_seed(epoch, number))
         nodes, hops, ends, sampled, entry = _sample(
-            rowptr, col, start, np.array(self.fanout, np.int64), seed
+            rowptr, col, start, np.array(self.fanout, np.int64), self.with_replacement, seed
         )
         part = self._nodes.subgraph(torch.from_numpy(nodes), keep_degree=self.keep_degree)
         new_rowptr, new_col = one_index_dtype(torch.from_numpy(ends), torch.from_numpy(sampled))
@@ -171,13 +175,41 @@ def _make_table(nodes: Any, size: int) -> Any:
 
 
 @_jit
-def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, state: Any) -> Any:
-    """Nodes, how many there are after each hop, and the rows: offsets, columns, places in ``col``.
+def _count(rowptr: Any, node: int, size: int, put_back: bool) -> Any:
+    """How many neighbours of the node are drawn where so many are wanted."""
+    degree = np.int64(rowptr[node + 1]) - np.int64(rowptr[node])
+    return size if put_back and degree > 0 else min(degree, size)
 
-    Each row is drawn by the first steps of a shuffle of its places. The shuffle goes on in
-    ``order``, which holds the numbers from 0 on before and after every row, so that a row costs
-    what is drawn of it and not its length.
+
+@_jit
+def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state: Any) -> Any:
+    """Fills ``entry`` with places of the row that begins at ``start``; the state after that.
+
+    Without replacement these are the first steps of a shuffle. It goes on in ``order``, which holds
+    the numbers from 0 on before and after it, so that a row costs what is drawn of it and not its
+    length.
     """
+    count = entry.shape[0]
+    if put_back:
+        for j in range(count):
+            state += STEP
+            entry[j] = start + np.int64(random_below(state, degree))
+        return state
+    for j in range(count):
+        state += STEP
+        other = j + np.int64(random_below(state, degree - j))
+        order[j], order[other] = order[other], order[j]
+    for j in range(count):
+        entry[j] = start + order[j]
+    for j in range(count):  # a number that was moved was drawn, or is one of the first
+        order[j] = j
+        order[entry[j] - start] = entry[j] - start
+    return state
+
+
+@_jit
+def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, put_back: bool, state: Any) -> Any:
+    """Nodes, their number after each hop, and the rows: offsets, columns, places in ``col``."""
     nodes, size = roots.copy(), roots.shape[0]
     hops = np.empty(fanout.shape[0] + 1, np.int64)
     hops[0] = size
@@ -187,7 +219,7 @@ def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, state: Any) -> Any:
     for hop in range(fanout.shape[0]):
         last, room = size, used
         for i in range(first, last):
-            room += min(np.int64(rowptr[nodes[i] + 1] - rowptr[nodes[i]]), fanout[hop])
+            room += _count(rowptr, nodes[i], fanout[hop], put_back)
         ends = _longer(ends, first + 1, last + 1)
         sampled, entry = _longer(sampled, used, room), _longer(entry, used, room)
         nodes = _longer(nodes, size, size + room - used)
@@ -195,18 +227,10 @@ def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, state: Any) -> Any:
         for i in range(first, last):
             start = np.int64(rowptr[nodes[i]])
             degree = np.int64(rowptr[nodes[i] + 1]) - start
-            count = min(degree, fanout[hop])
-            if degree > order.shape[0]:
+            count = _count(rowptr, nodes[i], fanout[hop], put_back)
+            if degree > order.shape[0] and not put_back:
                 order = np.arange(2 * degree)
-            for j in range(count):
-                state += STEP
-                other = j + np.int64(random_below(state, degree - j))
-                order[j], order[other] = order[other], order[j]
-            for j in range(count):
-                entry[used + j] = start + order[j]
-            for j in range(count):  # a place that was moved was taken, or is one of the first
-                order[j] = j
-                order[entry[used + j] - start] = entry[used + j] - start
+            state = _draw(entry[used : used + count], order, start, degree, put_back, state)
             for j in range(used, used + count):
                 node = np.int64(col[entry[j]])
                 at = _find(table, shift, nodes, node)

@@ -104,7 +104,11 @@ class Config:
         doc="sub-graphs of Algorithm 1, METIS, random walks, or GraphSAGE's sampled neighbours",
     )
     fanout: tuple[int, ...] = field(
-        default=(25, 10), metadata={"doc": "neighbours sampled in each hop, in sampler=neighbors"}
+        default=(25, 10),
+        metadata={"doc": "neighbours sampled in each hop from the roots, in sampler=neighbors"},
+    )
+    with_replacement: bool = _flag(
+        False, "sample neighbours with replacement, in sampler=neighbors"
     )
     start_nodes: str = _choice(
         "uniform", *KINDS, doc="how often a node starts a sub-graph; the loss makes up for it"

@@ -142,6 +142,7 @@ def _around(graph: Graph, roots: Tensor, config: Config) -> Iterable[Graph]:
             graph,
             roots=roots,
             fanout=config.fanout,
+            with_replacement=config.with_replacement,
             keep_degree=config.keep_degree,
             seed=config.seed,
             num_workers=0,

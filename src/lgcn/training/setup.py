@@ -47,7 +47,13 @@ def make_loader(graph: Graph, config: Config) -> BatchLoader | GraphLoader:
         "num_workers": config.num_workers,
     }
     if config.sampler == "neighbors":
-        return NeighborLoader(graph, n_init=config.n_init, fanout=config.fanout, **common)
+        return NeighborLoader(
+            graph,
+            n_init=config.n_init,
+            fanout=config.fanout,
+            with_replacement=config.with_replacement,
+            **common,
+        )
     common["max_nodes"] = config.max_nodes
     if config.sampler == "clusters":
         return ClusterLoader(graph, **common)
