@@ -29,8 +29,8 @@ def sparse_features_equal_dense_ones(model: Module, graph: Graph) -> None:
         torch.testing.assert_close(sparse, dense)
 
 
-def new_weights_come_with_a_reset(model: Module) -> None:
-    """Every weight is drawn anew, as by the constructor."""
+def a_reset_draws_all_weights(model: Module) -> bool:
+    """Whether every weight is drawn anew, the same by the same seed."""
     torch.manual_seed(1)
     model.reset_parameters()  # type: ignore[operator]
     first = [p.detach().clone() for p in model.parameters()]
@@ -39,11 +39,12 @@ def new_weights_come_with_a_reset(model: Module) -> None:
             p.fill_(7.0)
     torch.manual_seed(1)
     model.reset_parameters()  # type: ignore[operator]
-    for p, expected in zip(model.parameters(), first, strict=True):
-        assert torch.equal(p, expected)
+    return all(
+        torch.equal(p, expected) for p, expected in zip(model.parameters(), first, strict=True)
+    )
 
 
-def it_trains_and_loads(folder: Path, above: float = 0.75, **settings: Any) -> dict[str, Any]:
+def trained_and_loaded(folder: Path, **settings: Any) -> dict[str, Any]:
     """Trains on a small graph, loads the run, and predicts with it; the record."""
     graph = load_dataset(
         "synthetic",
@@ -63,6 +64,5 @@ def it_trains_and_loads(folder: Path, above: float = 0.75, **settings: Any) -> d
     scores = predict(loaded, graph)
     assert scores.shape == (200, 3)
     assert torch.equal(scores, predict(result.model, graph))
-    assert result.record["test_score"] > above  # chance is 1/3
     assert result.record["parameters"] == parameters(loaded)
     return result.record
