@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import hypothesis
 import numba
 import pytest
 import torch
@@ -23,6 +24,10 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
 from lgcn import Graph
+
+# The first example of a kernel compiles it, and shared machines stall: tests do not time.
+hypothesis.settings.register_profile("lgcn", deadline=None)
+hypothesis.settings.load_profile("lgcn")
 
 torch.set_num_threads(1)
 numba.set_num_threads(1)

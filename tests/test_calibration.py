@@ -56,7 +56,7 @@ def test_calibration_lowers_the_error_of_a_model_that_is_too_sure() -> None:
     assert after < 0.02
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**31),
     st.integers(1, 40),

@@ -100,7 +100,7 @@ def test_an_entry_of_weight_zero_is_an_entry_until_it_is_removed() -> None:
 # Parts of a matrix.
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 20))
 def test_row_blocks_cover_the_rows_and_are_no_larger_than_asked(
     counts: list[int], entries: int

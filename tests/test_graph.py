@@ -231,7 +231,7 @@ def test_drop_edges_keeps_the_expectation(random_graph: RandomGraph, weighted: b
 # Sub-graphs and graphs side by side.
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_subgraph_is_a_slice_of_the_dense_matrix(
     random_graph: RandomGraph, data: st.DataObject
@@ -468,7 +468,7 @@ def test_nodes_without_a_known_label() -> None:
 # Rows of the adjacency, and features as they are stored.
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(0, 1000),
     st.booleans(),

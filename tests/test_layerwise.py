@@ -195,7 +195,7 @@ def test_autocast_changes_nothing(random_graph: RandomGraph) -> None:
         assert torch.equal(layerwise(model, graph), expected)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 50), st.integers(1, 3000))
 def test_blocks_hold_the_limit_and_cover_all_rows(
     degrees: list[int], row_bytes: int, limit: int

@@ -61,7 +61,7 @@ def test_the_temperature_changes_how_sure_and_not_what() -> None:
     np.testing.assert_allclose(soft["confidence"].to_numpy(), expected.numpy(), rtol=1e-6)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**31), st.floats(0, 1), st.booleans())
 def test_it_abstains_exactly_below_the_threshold(
     seed: int, threshold: float, multi_label: bool

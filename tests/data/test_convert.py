@@ -104,7 +104,7 @@ def test_networkx_without_what_is_asked_for(options: dict[str, Any], message: st
         from_networkx(nx.Graph(), **options)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_scipy(num_nodes: int, seed: int, weighted: bool, directed: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -176,7 +176,7 @@ def test_selection_equals_dense_products(
     torch.testing.assert_close(conv(graph.x, graph), conv.convolve(expected))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 999), rank=st.sampled_from(("raw", "normalized")), weighted=st.booleans()
 )

@@ -28,7 +28,7 @@ def two_threads() -> Iterator[Callable[[int], None]]:
     numba.set_num_threads(before)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(case=cases(), position_bits=st.sampled_from((0, 8, 16, 32)))
 def test_selects_what_the_reference_selects(case: Case, position_bits: int) -> None:
     arguments = (case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete)
@@ -43,7 +43,7 @@ def test_selects_what_the_reference_selects(case: Case, position_bits: int) -> N
             assert_same(backend.neighbor_at(chosen, case.rowptr, case.col), expected_index)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=cases())
 def test_own_features_come_first(case: Case) -> None:
     arguments = (case.x, case.rowptr, case.col, case.k, case.edge_weight, case.compete, 8)
@@ -57,7 +57,7 @@ def test_own_features_come_first(case: Case) -> None:
         assert_same(chosen, position)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     case=cases(),
     position_bits=st.sampled_from((0, 8, 16, 32)),

@@ -117,6 +117,16 @@ def test_parts_of_a_sparse_tensor(learns: bool) -> None:
     assert len(csr._parts) == before
 
 
+def test_other_values_in_a_structure_that_is_not_checked_anew() -> None:
+    rowptr, col = graph()
+    matrix = torch.sparse_csr_tensor(rowptr, col, torch.ones(3), (2, 4))
+    changed = csr.with_values(matrix, torch.tensor([1.0, 2.0, 3.0]))
+    assert changed.to_dense().tolist() == [[1, 2, 0, 0], [0, 3, 0, 0]]
+    assert matrix.to_dense().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0]]
+    for one, other in zip(csr.csr_parts(matrix)[:2], csr.csr_parts(changed)[:2], strict=True):
+        assert one is other
+
+
 def test_largest_degree() -> None:
     rowptr, col = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 1, 1, 0, 2])
     assert csr.max_degree(rowptr, col) == 3

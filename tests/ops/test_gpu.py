@@ -123,7 +123,7 @@ def fits(case: Case) -> bool:
     return bool(few) and case.x.dtype != torch.float64
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(case=cases().filter(fits).map(small), position_bits=st.sampled_from((0, 8, 16, 32)))
 def test_selects_what_the_reference_selects_of_anything(case: Case, position_bits: int) -> None:
     assert_selects(

@@ -30,7 +30,7 @@ def distinct(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy((rng.permutation(count) - 0.4 * count + 0.3).reshape(shape) / 7)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(case=cases())
 def test_equals_the_oracle(case: Case) -> None:
     values, index = k_largest(
@@ -351,7 +351,7 @@ def test_contents_are_checked_once_per_graph(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.filterwarnings("ignore:.*has no GPU kernel")  # float64
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(case=cases(), k=st.sampled_from((3, 8, 20)))  # few, since each k is compiled anew
 def test_cuda_equals_the_oracle(case: Case, k: int) -> None:
     case.k = k

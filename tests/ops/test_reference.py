@@ -9,7 +9,7 @@ from lgcn.ops import reference
 from .graphs import DTYPES, Case, assert_same, cases, oracle, random_graph
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(case=cases())
 def test_k_largest_and_neighbor_at_equal_the_oracle(case: Case) -> None:
     values, position = reference.k_largest(

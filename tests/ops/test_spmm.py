@@ -23,7 +23,7 @@ def to_dense(
     return dense
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     types=st.sampled_from(TYPES),
     shape=st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 40)),

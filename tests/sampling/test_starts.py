@@ -41,7 +41,7 @@ def test_draws_in_proportion_to_neighbours_and_one(graph: Graph) -> None:
     assert counts / counts[29] == pytest.approx(degree + 1)  # the isolated one is drawn too
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.floats(0.01, 50), min_size=1, max_size=30), st.integers(0, 99))
 def test_counts_are_met_up_to_rounding(shares: list[float], seed: int) -> None:
     counts = np.array(shares) * (len(shares) / sum(shares))

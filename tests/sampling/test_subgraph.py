@@ -38,7 +38,7 @@ def breadth_first(graph: Graph, roots: Iterable[int], hops: int | None) -> set[i
     return reached
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_without_limits_it_is_breadth_first_search(
     random_graph: RandomGraph, data: st.DataObject
@@ -53,7 +53,7 @@ def test_without_limits_it_is_breadth_first_search(
     assert nodes.tolist() == sorted(breadth_first(graph, roots, hops))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_limits_are_kept(random_graph: RandomGraph, data: st.DataObject) -> None:
     graph = random_graph(30, data.draw(st.sampled_from((0.04, 0.1, 0.5))), undirected=True)

@@ -1,5 +1,7 @@
 """One step of training: what is kept, what is captured, and that nothing changes by it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -122,6 +124,20 @@ def test_replayed_steps_are_the_eager_ones(training: str) -> None:
     for one, eager, again in zip(*(run.parameters() for run in runs), strict=True):
         assert torch.equal(one, again)
         torch.testing.assert_close(one, eager, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", ["lgcn", "gcn", "mlp"])
+def test_sparse_features_are_replayed_too(model: str) -> None:
+    graph = load_dataset("digits")
+    assert graph.x is not None
+    sparse = replace(graph, x=graph.x.to_sparse_csr())
+    given = {"model": model, "dropout": 0.5, "device": "cuda", "training": "whole"}
+    runs = [
+        train_epochs(sparse, settings(**given, capture=capture), 8) for capture in (True, False)
+    ]
+    for replayed, eager in zip(*(run.parameters() for run in runs), strict=True):
+        torch.testing.assert_close(replayed, eager, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.gpu

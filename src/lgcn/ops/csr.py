@@ -210,3 +210,12 @@ def csr_parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     rowptr, col = _parts[matrix]
     values = matrix.values()
     return rowptr, col, values if values.requires_grad else values.detach()
+
+
+def with_values(matrix: Tensor, values: Tensor) -> Tensor:
+    """A sparse CSR tensor of the same structure, which is not checked anew."""
+    rowptr, col, _ = csr_parts(matrix)
+    size = tuple(matrix.shape)
+    changed = torch.sparse_csr_tensor(rowptr, col, values, size, check_invariants=False)
+    _parts[changed] = (rowptr, col)
+    return changed

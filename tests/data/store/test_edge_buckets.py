@@ -49,7 +49,7 @@ def random_edges(num_nodes: int, num_edges: int, seed: int) -> Any:
     return *ends, rng.integers(0, 5, num_edges).astype(np.float32) / 4
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.integers(1, 40),
     st.integers(0, 300),

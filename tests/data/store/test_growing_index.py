@@ -14,7 +14,7 @@ from lgcn.errors import DataError
 MB = 10**6
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.lists(st.one_of(st.text(max_size=3), st.sampled_from(["a" * 8, "a" * 9])), max_size=40)

@@ -90,7 +90,7 @@ def matrix_of(rows: CSR) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:column 'color' has categories")
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(4, 30),
@@ -135,7 +135,7 @@ def test_the_graph_is_that_of_the_import_in_memory(
         assert (matrix_of(transposed) != matrix_of(rows).T).nnz == 0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=60),
     st.booleans(),
@@ -201,7 +201,7 @@ def test_a_node_that_only_has_a_self_loop_is_a_node(tmp_path: Path) -> None:
     assert (counts["nodes"], counts["edges"], counts["self_loops"]) == (3, 1, 1)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(*[st.text(min_size=1, max_size=2)] * 2), min_size=1, max_size=60))
 def test_texts_are_numbered_as_they_come(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]

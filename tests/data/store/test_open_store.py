@@ -100,7 +100,7 @@ def test_a_graph_comes_back_as_it_was(tmp_path: Path, graph: Graph, kind: str) -
     assert "small" in repr(store)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.integers(0, 1000),
     st.booleans(),
@@ -581,7 +581,7 @@ def test_hostile_headers_are_refused(
         open_store(path)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["num_nodes", "num_edges", "num_features", "arrays", "label_names", "encoder"]),
     st.recursive(

@@ -33,7 +33,7 @@ def rows_of(table: TextTable, types: dict[str, Any], size: int) -> tuple[list[An
     return rows, refused
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(CELL, CELL), min_size=1, max_size=20),
     st.sampled_from(["\n", "\r\n"]),

@@ -32,7 +32,7 @@ def in_parts(values: Any) -> list[Any]:
     return list(np.array_split(values, 3))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(1, 30), st.integers(0, 200), st.integers(0, 2**32 - 1), st.booleans())
 def test_undirected_rows_are_those_of_pyg(
     num_nodes: int, num_edges: int, seed: int, weighted: bool
@@ -61,7 +61,7 @@ def test_undirected_rows_are_those_of_pyg(
         assert rows.weight is None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(1, 30), st.integers(0, 200), st.integers(0, 2**32 - 1))
 def test_directed_rows_are_those_of_scipy(num_nodes: int, num_edges: int, seed: int) -> None:
     source, target, weight = random_edges(num_nodes, num_edges, seed)

@@ -298,7 +298,7 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
         source.column("label_column", "Nmae")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.sampled_from(["a.csv", "a.txt", "a.csv.gz", "a.parquet", "a.npz"]),
     st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=3)), max_size=4),

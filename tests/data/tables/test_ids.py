@@ -29,7 +29,7 @@ def where(row: int) -> str:
     return f"a.csv, row {row}"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(IDS, st.data())
 def test_find_is_a_dict(ids: list[Any], data: st.DataObject) -> None:
     strange = INT64 if isinstance(ids[0], int) else st.text(max_size=20)
@@ -48,7 +48,7 @@ def test_find_is_a_dict(ids: list[Any], data: st.DataObject) -> None:
     assert found.tolist() == [numbers.get(id, -1) for id in wanted[start:]]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(IDS, st.data())
 def test_the_first_repeated_id_is_found(ids: list[Any], data: st.DataObject) -> None:
     original = data.draw(st.integers(0, len(ids) - 1))

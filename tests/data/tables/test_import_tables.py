@@ -395,7 +395,7 @@ IDS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(IDS, st.booleans(), st.booleans(), st.booleans(), st.data())
 def test_random_tables_against_a_dict_of_edges(
     tmp_path_factory: pytest.TempPathFactory,
@@ -447,7 +447,7 @@ def test_random_tables_against_a_dict_of_edges(
     assert imported.counts["self_loops"] == sum(i == j for i, j in pairs)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_damaged_files_never_end_in_another_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

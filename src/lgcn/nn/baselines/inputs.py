@@ -5,18 +5,16 @@ from torch import Tensor
 from torch.nn import Module
 from torch_geometric.nn.dense import Linear
 
-from lgcn.csr import sparse_features
 from lgcn.dropout import dropout
 from lgcn.ops import spmm
-from lgcn.ops.csr import csr_parts
+from lgcn.ops.csr import csr_parts, with_values
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
     """Dropout of dense features, or of the values of sparse ones: zeros stay zeros."""
     if x.layout != torch.sparse_csr:
         return dropout(x, p, training)
-    rowptr, col, values = csr_parts(x)
-    return sparse_features(rowptr, col, dropout(values, p, training), x.size(1))
+    return with_values(x, dropout(csr_parts(x)[2], p, training))
 
 
 def dense(x: Tensor) -> Tensor:
