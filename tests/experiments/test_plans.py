@@ -85,6 +85,22 @@ def test_table_5_changes_the_training_alone(recipe: str | None) -> None:
             assert changes(job, base).keys() <= sampled
 
 
+def test_runs_on_ppi_end_after_a_thousand_steps() -> None:
+    one = plan("table3", seeds=1)
+    steps_an_epoch = {"gat": 20}  # a graph each
+    limited = {}
+    for row in one.on("ppi-rederived"):
+        if row.system in ("lgcn", "gat"):
+            [job] = one.jobs(row, "ppi-rederived")
+            epochs, steps = config(job).max_epochs, config(job).max_steps
+            limited[row.label] = steps or epochs * steps_an_epoch[row.system]
+    assert set(limited.values()) == {1000}
+    assert len(limited) == 4
+    for row in plan("table2", seeds=1).on("cora"):
+        [job] = plan("table2", seeds=1).jobs(row, "cora")
+        assert "max_steps" not in job.settings
+
+
 def test_figure_5_changes_k_alone() -> None:
     one = plan("figure5", seeds=1)
     for dataset in ("cora", "citeseer", "pubmed", "ppi-rederived"):
@@ -92,7 +108,8 @@ def test_figure_5_changes_k_alone() -> None:
         for row in one.on(dataset):
             [job] = one.jobs(row, dataset)
             sizes.append(config(job).k)
-            assert changes(job, "default").keys() <= {"k"}
+            limits = {"max_steps"} if dataset == "ppi-rederived" else set()
+            assert changes(job, "default").keys() <= {"k"} | limits
         assert sizes == [2, 4, 8, 16, 32] + ([64] if dataset == "ppi-rederived" else [])
 
 
