@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lgcn.dropout import dropout
+from lgcn.dropout import drop_rows, dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -91,3 +91,19 @@ def test_transforms_of_torch_func() -> None:
 def test_wrong_rates_are_named(p: float) -> None:
     with pytest.raises(ValueError, match=f"p must be a probability from 0 to 1, got {p}"):
         dropout(torch.ones(3), p)
+
+
+def test_rows_are_dropped_as_a_whole() -> None:
+    torch.manual_seed(0)
+    out = drop_rows(torch.full((400, 3), 2.0), 0.5)
+    rows = out.unique(dim=0)
+    assert rows.tolist() == [[0, 0, 0], [4, 4, 4]]
+    assert 0.4 < (out[:, 0] == 0).double().mean() < 0.6
+
+
+def test_rows_stay_where_nothing_is_to_be_dropped() -> None:
+    x = torch.ones(5, 2)
+    assert drop_rows(x, 0.5, training=False) is x
+    assert drop_rows(x, 0.0) is x
+    with pytest.raises(ValueError, match="p must be a probability below 1, got 1"):
+        drop_rows(x, 1.0)

@@ -57,6 +57,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"layer": "gcn", "activation": "elu"},
     {"layer": "gcn", "batch_norm": "batch"},
     {"cnn": "single"},
+    {"classifier": "diffusion", "hops": 3},
+    {"classifier": "diffusion", "hops": 0, "embedding": "linear", "cnn": "shared"},
     {"activation": "relu", "k": 3},
     {"activation": "gelu", "batch_norm": "running"},
     {"activation": "relu", "batch_norm": "batch"},
@@ -225,7 +227,7 @@ def test_features_gathered_for_a_device_that_cannot_hold_all(random_graph: Rando
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("fits", [True, False])
-@pytest.mark.parametrize("options", OPTIONS[:12], ids=str)
+@pytest.mark.parametrize("options", OPTIONS[:14], ids=str)
 def test_a_gpu_computes_the_same(
     random_graph: RandomGraph, options: dict[str, Any], fits: bool, monkeypatch: Any
 ) -> None:
@@ -239,7 +241,7 @@ def test_a_gpu_computes_the_same(
         layerwise(model, graph, memory=40_000, device="cuda"),
         layerwise(model.cuda(), graph.to("cuda"), memory=40_000),
     ):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
     assert next(model.parameters()).is_cuda
 
 

@@ -28,7 +28,7 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="table2, table3, table4, table5, figure5, ablation, text, or all of them."
+            help="table2, table3, table4, table5, figure5, ablation, text, best, or all of them."
         ),
     ],
     datasets: Annotated[
@@ -39,7 +39,7 @@ def reproduce(
         list[str] | None, typer.Option(help="Only these systems, e.g. gcn,lgcn. Repeatable.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of each system. Default: 10, and 3 on PPI.")
+        int | None, typer.Option(help="Runs of each system. Default: 10; 20 of best, 3 on PPI.")
     ] = None,
     recipe: Annotated[
         str | None,

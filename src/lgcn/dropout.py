@@ -33,6 +33,16 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     return dropped
 
 
+def drop_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
+    """Sets whole rows to zero with probability p and scales the others by 1 / (1 - p)."""
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be a probability below 1, got {p}")
+    if not training or p == 0:
+        return x
+    kept = torch.rand(x.size(0), 1, device=x.device) >= p
+    return x * (kept / (1 - p)).to(x.dtype)
+
+
 class _Dropout(torch.autograd.Function):
     """The map is linear and diagonal, so the backward is the map itself: no mask is kept.
 

@@ -23,6 +23,7 @@ from lgcn.csr import CSR
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.memory import needs_memory, parse_memory
+from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
@@ -106,7 +107,10 @@ def _values_kept(model: LGCN) -> int:
     widths = [model.embedding.out_channels, model.classifier.out_channels]
     widths += [layer.in_channels + layer.out_channels for layer, _ in model.lgcls()]
     # Two steps that follow each other; beside an LGCL and its input, what batch norm begins with.
-    return max(2 * max(widths), model.classifier.in_channels + widths[1])
+    classifier = model.classifier
+    # A diffusion keeps where it began beside its last two steps.
+    diffusion = 3 * classifier.in_channels if isinstance(classifier, Diffusion) else 0
+    return max(2 * max(widths), classifier.in_channels + widths[1], diffusion)
 
 
 def read_blocks(matrix: Tensor) -> Iterator[tuple[int, int, Tensor]]:
@@ -170,7 +174,11 @@ class _Blocks:
 
     def classify(self, model: LGCN) -> Tensor:
         """The scores."""
-        rows = self._layer("classifier", model.classifier, self.embed(model))
+        h, classifier = self.embed(model), model.classifier
+        if isinstance(classifier, Diffusion):
+            rows = self._diffusion("classifier", classifier, h)
+        else:
+            rows = self._layer("classifier", classifier, h)
         return self._keep("classifier", rows)
 
     def embed(self, model: LGCN, layer: int = -1) -> Tensor:
@@ -206,6 +214,23 @@ class _Blocks:
             return layer.propagate(*self._neighbours(source, start, stop, layer))
 
         return _Rows(compute, x.size(1), 2 * x.size(1), self.graph.rowptr)
+
+    def _diffusion(self, name: str, layer: Diffusion, x: Tensor) -> _Rows:
+        total = x
+        for hop in range(1, layer.hops + 1):
+            total = self._keep(f"{name}, step {hop}", self._step(layer, x, total))
+        rows = self._rows_of(total)
+        values = 2 * rows.values + layer.out_channels
+        return replace(rows.then(layer.finish), width=layer.out_channels, values=values)
+
+    def _step(self, layer: Diffusion, x: Tensor, total: Tensor) -> _Rows:
+        source, own = self._source(total), self._rows_of(x)
+
+        def compute(start: int, stop: int) -> Tensor:
+            near, adjacency = self._neighbours(source, start, stop, layer)
+            return layer.step(own.compute(start, stop), near, adjacency)
+
+        return _Rows(compute, x.size(1), 3 * x.size(1), self.graph.rowptr)
 
     def _lgcl(self, layer: LGConv, x: Tensor) -> _Rows:
         source, own = self._source(x), self._rows_of(x)

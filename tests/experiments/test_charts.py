@@ -44,7 +44,7 @@ def test_the_same_numbers_give_the_same_file(
     assert [path.read_bytes() for path in draw(table, tmp_path)] == first
 
 
-@pytest.mark.parametrize("target", ["table2", "table5", "figure5", "ablation", "text"])
+@pytest.mark.parametrize("target", ["table2", "table5", "figure5", "ablation", "text", "best"])
 def test_without_any_record(target: str, plans: dict[str, Plan], tmp_path: Path) -> None:
     for path in draw(make_table(plans[target], tmp_path / "none"), tmp_path):
         assert path.stat().st_size > 0

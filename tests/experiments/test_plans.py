@@ -85,6 +85,17 @@ def test_table_5_changes_the_training_alone(recipe: str | None) -> None:
             assert changes(job, base).keys() <= sampled
 
 
+def test_the_best_recipe_stands_beside_itself_without_lgcls() -> None:
+    one = plan("best")
+    whole, without, gcn = one.rows
+    assert len(one.jobs(whole, "cora")) == 20
+    for row, expected in ((whole, {}), (without, {"num_layers": 0}), (gcn, {"layer": "gcn"})):
+        job = one.jobs(row, "cora")[0]
+        assert config(job).recipe == "best"
+        assert changes(job, "best") == expected
+    assert len(plan("best", seeds=2).jobs(whole, "cora")) == 2
+
+
 def test_runs_on_ppi_end_after_a_thousand_steps() -> None:
     one = plan("table3", seeds=1)
     steps_an_epoch = {"gat": 20}  # a graph each
@@ -177,7 +188,7 @@ def test_choosing_data_sets_models_and_recipe() -> None:
     assert one.datasets == ("pubmed",)
     assert [row.label for row in one.rows] == ["GCN", "LGCN_sub (text as written)"]
     # Of all, those that have something left.
-    assert [p.target for p in make_plans("all", models=["lgcn-gcn"])] == ["table4"]
+    assert [p.target for p in make_plans("all", models=["lgcn-gcn"])] == ["table4", "best"]
     assert [p.target for p in make_plans("all", datasets=["ppi"])] == ["table3", "figure5"]
     assert plan("figure5", recipe="released").rows[0].settings["recipe"] == "released"
     assert [p.target for p in make_plans("all", recipe="paper")] == list(TARGETS)

@@ -50,7 +50,7 @@ def test_mean_and_deviation() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["table2", "table3", "table4", "table5", "figure5", "ablation", "text"]
+    "target", ["table2", "table3", "table4", "table5", "figure5", "ablation", "text", "best"]
 )
 def test_entries_are_what_the_records_say(
     target: str, plans: dict[str, Plan], folder: Path, tables: dict[str, Table]
@@ -126,6 +126,18 @@ def test_differences_of_the_ablation(tables: dict[str, Table]) -> None:
         assert rule["difference"] == pytest.approx(base["released"] - base["honest"])
         assert rule["difference_error"] == pytest.approx(0, abs=1e-9)  # 1.2 points in each run
         assert text(table, RULE_ROW, dataset, "difference").startswith("+1.2 ± 0.0")
+
+
+def test_differences_of_the_best_recipe(tables: dict[str, Table]) -> None:
+    table = tables["best"]
+    for dataset in table.datasets:
+        first, without, gcn = (table.entry(row, dataset) for row in table.labels)
+        assert first is not None
+        assert first["difference"] is None
+        for other in (without, gcn):
+            assert other is not None
+            assert other["difference"] == pytest.approx(other["honest"] - first["honest"])
+    assert RULE_ROW not in table.labels
 
 
 def test_times_and_their_ratios(plans: dict[str, Plan], tables: dict[str, Table]) -> None:

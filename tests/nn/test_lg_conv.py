@@ -13,6 +13,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from lgcn import Graph, LGConv
 from lgcn.data import synthetic
 from lgcn.nn import lg_conv
+from lgcn.ops import spmm
 
 RandomGraph = Callable[..., Graph]
 
@@ -113,6 +114,32 @@ def test_own_cnn(random_graph: RandomGraph, make: Callable[[], Module]) -> None:
     before = [p.clone() for p in cnn.parameters()]
     conv.reset_parameters()
     assert all(not torch.equal(a, b) for a, b in zip(before, cnn.parameters(), strict=True))
+
+
+def test_a_shared_kernel_weights_positions_alike_in_every_feature(
+    random_graph: RandomGraph,
+) -> None:
+    graph, conv = random_graph(), LGConv(5, 5, k=4, cnn="shared")
+    grid = conv.select(graph.x, graph.x, graph.adjacency())
+    torch.testing.assert_close(conv(graph.x, graph), grid.sum(1))  # which it starts as
+    assert sum(p.numel() for p in conv.parameters()) == 5
+    torch.nn.init.normal_(conv.cnn.weight)
+    expected = torch.einsum("npc,p->nc", grid, 1 + conv.cnn.weight)
+    torch.testing.assert_close(conv(graph.x, graph), expected)
+    conv.reset_parameters()
+    torch.testing.assert_close(conv(graph.x, graph), grid.sum(1))
+    with pytest.raises(ValueError, match=r"out_channels must be in_channels \(5\) .* got 3"):
+        LGConv(5, 3, cnn="shared")
+
+
+def test_a_shared_kernel_starts_as_propagation_where_all_neighbours_are_selected(
+    random_graph: RandomGraph,
+) -> None:
+    graph = random_graph()
+    conv = LGConv(5, 5, k=12, cnn="shared", rank="normalized", self_loops=True)
+    adjacency = graph.adjacency(normalize=True, self_loops=True)
+    propagated = spmm(adjacency.rowptr, adjacency.col, adjacency.values(), graph.x)
+    torch.testing.assert_close(conv(graph.x, graph), graph.x + propagated)
 
 
 def test_own_cnn_of_a_wrong_shape_is_refused(random_graph: RandomGraph) -> None:
@@ -262,7 +289,7 @@ def test_reset_parameters_is_glorot() -> None:
         ({"k": 0}, "k must be at least 1, got 0"),
         ({"rank": "up"}, "rank must be 'raw' or 'normalized', got 'up'"),
         ({"zeros": "no"}, "zeros must be 'pad' or 'compete', got 'no'"),
-        ({"cnn": "triple"}, "cnn must be 'double', 'single' or a module, got 'triple'"),
+        ({"cnn": "triple"}, "cnn must be 'double', 'single', 'shared' or a module, got 'triple'"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], message: str) -> None:

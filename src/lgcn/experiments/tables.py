@@ -9,7 +9,7 @@ from pathlib import Path
 from lgcn.experiments import layout, paper
 from lgcn.experiments.jobs import Job, command
 from lgcn.experiments.layout import DEVICES, Column, Entry
-from lgcn.experiments.plans import ABLATION_BASE, PROTEINS, Plan, Row
+from lgcn.experiments.plans import PROTEINS, Plan, Row
 from lgcn.experiments.records import read_record
 from lgcn.experiments.systems import SYSTEMS
 from lgcn.experiments.timing import EPOCHS, QUICK_REPEATS, REPEATS, Timing, read_times
@@ -58,8 +58,10 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
         for row in plan.on(dataset):
             entries.append(_entry(plan, row, dataset, folder))
     own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
+    if plan.target in ("ablation", "best"):
+        entries = _with_differences(entries, plan.rows[0].label)
     if plan.target == "ablation":
-        entries = _with_differences(entries)
+        entries = _with_rule(entries, plan.rows[0].label)
     return Table(
         target=plan.target,
         title=plan.title,
@@ -153,15 +155,23 @@ def _add_times(plan: Plan, folder: Path, entries: list[Entry]) -> list[str]:
     return [f"Our seconds: {'; '.join(dict.fromkeys(machines))}."] if machines else []
 
 
-def _with_differences(entries: list[Entry]) -> list[Entry]:
-    """Adds what each change does, and the change of the selection rule alone."""
-    bases = {entry["dataset"]: entry for entry in entries if entry["row"] == ABLATION_BASE}
+def _with_differences(entries: list[Entry], base_row: str) -> list[Entry]:
+    """Adds what each change does to the first row."""
+    bases = {entry["dataset"]: entry for entry in entries if entry["row"] == base_row}
     result = []
     for entry in entries:
         base = bases.get(entry["dataset"])
         shift, error = (None, None) if base in (None, entry) else _difference(entry, base)
         result.append(entry | {"difference": shift, "difference_error": error})
-        if entry is base:  # the same runs, so that the error is that of the runs' differences
+    return result
+
+
+def _with_rule(entries: list[Entry], base_row: str) -> list[Entry]:
+    """Adds the change of the selection rule alone, below the first row, whose runs it is of."""
+    result = []
+    for entry in entries:
+        result.append(entry)
+        if entry["row"] == base_row:  # the error is that of the runs' differences
             rule = {"row": RULE_ROW, "honest": None, "honest_std": None}
             gain = {"difference": entry["rule_gain"], "difference_error": entry["rule_gain_error"]}
             result.append(entry | rule | gain)

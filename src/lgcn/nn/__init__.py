@@ -1,8 +1,9 @@
 """Layers and networks, to be used alone, inside PyG models, or by the training loop."""
 
+from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.k_largest_aggregation import KLargestAggregation
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 
-__all__ = ["LGCN", "GCNLayer", "KLargestAggregation", "LGConv"]
+__all__ = ["LGCN", "Diffusion", "GCNLayer", "KLargestAggregation", "LGConv"]

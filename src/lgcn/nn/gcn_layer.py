@@ -68,15 +68,18 @@ class GCNLayer(Module):
         torch.nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        self.check(x, graph)
+        out = self.transform(x)
+        if self.aggregate == "none":
+            return out
+        return self.propagate(out, graph.adjacency(**self.adjacency_options))
+
+    def check(self, x: Tensor, graph: Graph) -> None:
         if tuple(x.shape) != (graph.num_nodes, self.in_channels):
             raise ValueError(
                 f"x must have shape [nodes, in_channels] = [{graph.num_nodes}, {self.in_channels}],"
                 f" got {list(x.shape)}"
             )
-        out = self.transform(x)
-        if self.aggregate == "none":
-            return out
-        return self.propagate(out, graph.adjacency(**self.adjacency_options))
 
     @property
     def adjacency_options(self) -> dict[str, bool]:

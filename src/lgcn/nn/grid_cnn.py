@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Conv1d, Dropout, Module, Sequential
+from torch.nn import Conv1d, Dropout, Module, Parameter, Sequential
 
 from lgcn.dropout import dropout
 
@@ -83,6 +83,29 @@ def double_cnn(
         GridDropout(dropout),
         GridConv(hidden, out_channels, k // 2 + 1, bias=False),
     )
+
+
+class SharedKernel(Module):
+    r"""One kernel over all k + 1 positions that every channel has, without mixing channels.
+
+    It has k + 1 weights :math:`1 + w_p` in all, and starts as the sum over the positions, from
+    which L2 on :math:`w` keeps it: with the normalised ranking, that is a step of propagation of
+    the node's k largest neighbours.
+    """
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.weight = Parameter(torch.empty(k + 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        torch.nn.init.zeros_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ (1 + self.weight).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"positions={self.weight.numel()}"
 
 
 class GridConv(Conv1d):

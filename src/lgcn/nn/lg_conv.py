@@ -11,7 +11,7 @@ from torch_geometric.nn.inits import reset
 from lgcn.csr import CSR, to_csr
 from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
-from lgcn.nn.grid_cnn import double_cnn, single_cnn
+from lgcn.nn.grid_cnn import SharedKernel, double_cnn, single_cnn
 from lgcn.ops.k_largest import Zeros, k_largest_grid
 
 Rank = Literal["raw", "normalized"]
@@ -39,7 +39,8 @@ class LGConv(Module):
         k: Number of values to select for each feature. (default: 8)
         cnn: ``None`` or ``"double"`` is the paper's CNN of two convolutions with
             ``(in_channels + out_channels) // 2`` channels between them, ``"single"`` one
-            convolution over all positions. Any module is accepted that maps
+            convolution over all positions, ``"shared"`` one kernel over all positions that every
+            feature has, so that out_channels must be in_channels. Any module is accepted that maps
             :math:`(N, C, k + 1)` to :math:`(N, D)` or :math:`(N, D, 1)`. (default: ``None``)
         rank: Select among the neighbours' values as they are (``"raw"``), or times the entries of
             the symmetrically normalised adjacency (``"normalized"``), as the released program
@@ -86,20 +87,28 @@ class LGConv(Module):
         self.zeros: Zeros = zeros
         self.dropout = dropout
         self.adj_dropout = adj_dropout
+        self.cnn: Module
         if isinstance(cnn, Module):
             self.cnn = cnn
         elif cnn in (None, "double"):
             self.cnn = double_cnn(in_channels, out_channels, k, dropout, activation)
         elif cnn == "single":
             self.cnn = single_cnn(in_channels, out_channels, k)
+        elif cnn == "shared":
+            if out_channels != in_channels:
+                raise ValueError(
+                    f"out_channels must be in_channels ({in_channels}) with cnn='shared', "
+                    f"got {out_channels}"
+                )
+            self.cnn = SharedKernel(k)
         else:
-            raise ValueError(f"cnn must be 'double', 'single' or a module, got {cnn!r}")
+            raise ValueError(f"cnn must be 'double', 'single', 'shared' or a module, got {cnn!r}")
         self._own_cnn = isinstance(cnn, Module)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Glorot initialisation, as in the paper; a CNN of the user's own resets itself."""
-        if self._own_cnn:
+        if self._own_cnn or isinstance(self.cnn, SharedKernel):
             reset(self.cnn)
             return
         for module in self.cnn.modules():

@@ -8,8 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, Module, ModuleList
 
+from lgcn.dropout import drop_rows
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
 from lgcn.ops.k_largest import Zeros
@@ -42,13 +44,14 @@ class LGCN(Module):
         in_channels: Input features of a node.
         num_classes: Number of classes, or of labels where a node can have several.
         hidden_channels: Width of the embedding. (default: 32)
-        lgcl_channels: Features that each LGCL adds. (default: 8)
+        lgcl_channels: Features that each LGCL adds; with ``cnn="shared"``, as many as it is given.
+            (default: 8)
         num_layers: Number of LGCLs. (default: 2)
         k: Values that an LGCL selects for each feature. (default: 8)
         embedding: ``"gcn"``, a GCN layer, or ``"linear"``. (default: ``"gcn"``)
         layer: ``"lgcl"``, or ``"gcn"`` to put GCN layers in place of the LGCLs, the paper's
             ablation. (default: ``"lgcl"``)
-        cnn: The LGCLs' CNN, ``"double"`` or ``"single"``, see :class:`LGConv`.
+        cnn: The LGCLs' CNN, ``"double"``, ``"single"`` or ``"shared"``, see :class:`LGConv`.
             (default: ``"double"``)
         rank: ``"normalized"`` or ``"raw"``, see :class:`LGConv`. (default: ``"normalized"``)
         self_loops: Make every node a neighbour of itself where LGCLs select and a plain
@@ -56,8 +59,12 @@ class LGCN(Module):
             (default: ``True``)
         zeros: ``"compete"`` or ``"pad"``, see :func:`lgcn.k_largest`. (default: ``"compete"``)
         classifier: How the classifier sums over neighbours: ``"normalized"``, ``"sum"`` or
-            ``"none"``, see :class:`GCNLayer`. (default: ``"normalized"``)
+            ``"none"``, see :class:`GCNLayer`; or ``"diffusion"``, see :class:`lgcn.nn.Diffusion`.
+            (default: ``"normalized"``)
+        hops: Steps of propagation in ``"diffusion"``. (default: 8)
         dropout: Dropout rate of the features in each layer. (default: 0.84)
+        input_dropout: That of the input features, where it is another. (default: ``dropout``)
+        node_dropout: Dropout rate of whole nodes after the embedding. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries in each layer. (default: 0.001)
         activation: ``"none"`` (the identity), ``"relu"``, ``"elu"`` or ``"gelu"``, after the
             embedding and in and after each LGCL. (default: ``"none"``)
@@ -86,8 +93,11 @@ class LGCN(Module):
         rank: Rank = "normalized",
         self_loops: bool = True,
         zeros: Zeros = "compete",
-        classifier: Aggregate = "normalized",
+        classifier: Aggregate | Literal["diffusion"] = "normalized",
+        hops: int = 8,
         dropout: float = 0.84,
+        input_dropout: float | None = None,
+        node_dropout: float = 0.0,
         adj_dropout: float = 0.001,
         activation: str = "none",
         batch_norm: BatchNorm = "none",
@@ -106,18 +116,20 @@ class LGCN(Module):
             in_channels,
             hidden_channels,
             "normalized" if embedding == "gcn" else "none",
-            dropout=dropout,
+            dropout=dropout if input_dropout is None else input_dropout,
             adj_dropout=adj_dropout,
         )
+        self.node_dropout = node_dropout
         self.layers = ModuleList()
         self.norms = ModuleList()
         width = hidden_channels
         for _ in range(num_layers):
+            new = width if layer == "lgcl" and cnn == "shared" else lgcl_channels
             if layer == "gcn":
                 self.layers.append(
                     GCNLayer(
                         width,
-                        lgcl_channels,
+                        new,
                         dropout=dropout,
                         adj_dropout=adj_dropout,
                     )
@@ -126,7 +138,7 @@ class LGCN(Module):
                 self.layers.append(
                     LGConv(
                         width,
-                        lgcl_channels,
+                        new,
                         k,
                         cnn,
                         rank=rank,
@@ -141,16 +153,22 @@ class LGCN(Module):
                 self.norms.append(Identity())
             else:
                 running = batch_norm == "running"
-                self.norms.append(BatchNorm1d(lgcl_channels, track_running_stats=running))
-            width += lgcl_channels
-        self.classifier = GCNLayer(
-            width,
-            num_classes,
-            classifier,
-            self_loops=self_loops or classifier == "normalized",
-            dropout=dropout,
-            adj_dropout=adj_dropout,
-        )
+                self.norms.append(BatchNorm1d(new, track_running_stats=running))
+            width += new
+        self.classifier: GCNLayer
+        if classifier == "diffusion":
+            self.classifier = Diffusion(
+                width, num_classes, hops, dropout=dropout, adj_dropout=adj_dropout
+            )
+        else:
+            self.classifier = GCNLayer(
+                width,
+                num_classes,
+                classifier,
+                self_loops=self_loops or classifier == "normalized",
+                dropout=dropout,
+                adj_dropout=adj_dropout,
+            )
 
     def reset_parameters(self) -> None:
         for module in (self.embedding, *self.layers, *self.norms, self.classifier):
@@ -188,6 +206,7 @@ class LGCN(Module):
         """
         graph = _as_graph(x, edge_index, edge_weight)
         h: Tensor = self.activate(self.embedding(x, graph))
+        h = drop_rows(h, self.node_dropout, self.training)
         for lgcl, norm in self.lgcls(layer):
             h = torch.cat([h, self.activate(norm(lgcl(h, graph)))], dim=1)
         return h

@@ -65,14 +65,24 @@ class Config:
     )
     embedding: str = _choice("gcn", "gcn", "linear", doc="kind of the embedding layer")
     layer: str = _choice("lgcl", "lgcl", "gcn", doc="gcn is the paper's ablation")
-    cnn: str = _choice("double", "double", "single", doc="convolutions of an LGCL")
+    cnn: str = _choice("double", "double", "single", "shared", doc="convolutions of an LGCL")
     rank: str = _choice("normalized", "normalized", "raw", doc="values that are ranked")
     self_loops: bool = _flag(True, "LGCLs select among a node's neighbours and itself")
     zeros: str = _choice("compete", "compete", "pad", doc="how zeros enter the ranking")
     classifier: str = _choice(
-        "normalized", "normalized", "sum", "none", doc="sum over neighbours before the classifier"
+        "normalized",
+        "normalized",
+        "sum",
+        "none",
+        "diffusion",
+        doc="sum over neighbours before the classifier",
     )
+    hops: int = _number(8, 0, doc="steps of propagation that classifier=diffusion averages")
     dropout: float = _number(0.84, 0, 1, doc="dropout RATE of features (the paper prints 0.16)")
+    input_dropout: float | None = _number(
+        None, 0, 1, doc="dropout RATE of input features (none: as dropout)"
+    )
+    node_dropout: float = _number(0.0, 0, 1, doc="dropout RATE of whole nodes' embeddings")
     adj_dropout: float = _number(0.001, 0, 1, doc="dropout RATE of edges (the paper prints 0.999)")
     activation: str = _choice("none", *ACTIVATIONS, doc="non-linearity")
     batch_norm: str = _choice("none", "none", "running", "batch", doc="after each LGCL")
@@ -122,6 +132,11 @@ class Config:
     weight_decay: float = _number(0.0005, 0, doc="L2 factor lambda, on half the squared norm")
     decay_biases: bool = _flag(True, "apply L2 to biases too")
     decay_layers: str = _choice("all", "all", "first", doc="layers that L2 is applied to")
+    views: int = _number(1, 1, doc="passes over a batch in a step, each with its own dropout")
+    agreement: float = _number(
+        0.0, 0, doc="weight of the views' agreement on all nodes, reached after 100 epochs"
+    )
+    sharpen: float = _number(0.5, 0.01, doc="temperature of what the views are to agree on")
     max_epochs: int = _number(1000, 1, doc="epochs at most")
     max_steps: int | None = _number(None, 1, doc="steps of the optimiser at most")
     patience: int = _number(150, 1, doc="epochs without a better validation score before stopping")
@@ -176,6 +191,8 @@ class Config:
             )
         if config.sampler in ("clusters", "walks") and config.max_nodes is None:
             raise UsageError(f"sampler={config.sampler} needs max_nodes, got none")
+        if config.agreement and config.views == 1:
+            raise UsageError(f"agreement={config.agreement} needs at least 2 views, got views=1")
         parse_memory(config.memory)
         return config
 

@@ -201,6 +201,7 @@ def _train_epoch(
     With ``max_steps``, the epoch ends after so many.
     """
     model.train()
+    step.begin_epoch(epoch)
     total = torch.zeros((), device=step.device)
     steps, waited = 0, 0.0
     with contextlib.closing(loader.epoch(epoch)) as batches:

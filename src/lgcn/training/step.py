@@ -14,6 +14,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.memory import needs_memory
 from lgcn.training import metrics
+from lgcn.training.agreement import agreement, agreement_weight
 from lgcn.training.config import Config
 
 # Steps on a batch before it is captured: in these the kernels are compiled, and all that is found
@@ -41,7 +42,8 @@ class Step:
     Args:
         model: The model, on the device.
         optimizer: Its optimiser.
-        config: The settings; ``precision``, ``compile`` and ``capture`` count here.
+        config: The settings; ``views`` and ``agreement`` count here, ``precision``, ``compile`` and
+            ``capture``.
         device: Where to compute.
         fixed: Whether the same batches come in each epoch. They then stay on the device and, on a
             GPU, are captured as CUDA graphs, which spares launching some hundred kernels one by
@@ -64,6 +66,9 @@ class Step:
         self.autocast = config.precision == "bfloat16"
         if self.autocast and device.type == "cpu":
             raise UsageError("precision=bfloat16 is for GPUs, got device cpu: use float32")
+        self.config = config
+        # On the device, since what a CUDA graph reads from Python stays as it was captured.
+        self.agreement_weight = torch.zeros((), device=device)
         self.captures = fixed and device.type == "cuda" and can_capture(config)
         # CUDA graphs cannot be captured on the default stream; what comes before must not be there
         # either, or the capture would have to wait for it.
@@ -72,6 +77,11 @@ class Step:
             self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.pool: Any = None
         self._kept: dict[int, _Batch] = {}
+
+    def begin_epoch(self, epoch: int) -> None:
+        """The weight of the agreement grows with the epochs."""
+        if self.config.agreement:
+            self.agreement_weight.fill_(agreement_weight(self.config.agreement, epoch))
 
     def __call__(self, source: Graph) -> Tensor | None:
         """Trains on the batch; its loss, on the device, or None where it has no training nodes."""
@@ -120,9 +130,17 @@ class Step:
     def _run(self, batch: _Batch) -> Tensor:
         self.optimizer.zero_grad()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            logits = self.forward(batch.graph.x, batch.graph)
-            logits = logits.index_select(0, batch.nodes).float()
-            loss = metrics.loss(logits, batch.y, batch.weight)
+            views = [
+                self.forward(batch.graph.x, batch.graph).float() for _ in range(self.config.views)
+            ]
+            losses = [
+                metrics.loss(view.index_select(0, batch.nodes), batch.y, batch.weight)
+                for view in views
+            ]
+            loss = torch.stack(losses).mean()
+            if self.config.agreement:
+                apart = agreement(views, self.config.sharpen, multi_label=batch.y.dim() == 2)
+                loss = loss + self.agreement_weight * apart
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return loss.detach()

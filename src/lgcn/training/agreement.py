@@ -1,0 +1,43 @@
+"""Agreement between views of a graph: a loss for all nodes, the unlabelled ones too."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from lgcn.training import metrics
+
+# Epochs in which the agreement comes in. Asked for from the start, predictions agree on one class.
+WARM_UP_EPOCHS = 100
+
+
+def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Tensor:
+    r"""How far the predictions of the views are from their mean, sharpened.
+
+    .. math::
+        \frac{1}{SN} \sum_{s=1}^{S} \sum_{i=1}^{N}
+        \lVert \mathbf{p}_i^{(s)} - \bar{\mathbf{p}}_i^{\prime} \rVert_2^2
+        \quad \text{with} \quad
+        \bar{p}^{\prime}_{ic} = \frac{\bar{p}_{ic}^{1/T}}{\sum_{c'} \bar{p}_{ic'}^{1/T}}
+
+    after the `"Graph Random Neural Networks" <https://arxiv.org/abs/2005.11079>`_ paper. Where a
+    node can have several labels, each of them is one of two classes.
+
+    Args:
+        views: Scores of all nodes before softmax or sigmoid, from several passes.
+        sharpen: The temperature :math:`T`; the smaller, the surer the predictions are to be.
+        multi_label: Whether a node can have several labels.
+    """
+    predictions = torch.stack([metrics.probabilities(view, multi_label) for view in views])
+    if multi_label:
+        predictions = torch.stack([predictions, 1 - predictions], dim=-1)
+    with torch.no_grad():
+        target = predictions.mean(0) ** (1 / sharpen)
+        target /= target.sum(-1, keepdim=True)
+    distances = (predictions - target).square().sum(-1)
+    return distances.mean()
+
+
+def agreement_weight(weight: float, epoch: int) -> float:
+    """The weight of the agreement in an epoch, from 1 on."""
+    return weight * min(1.0, epoch / WARM_UP_EPOCHS)
