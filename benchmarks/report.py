@@ -15,7 +15,10 @@ from benchmarks.report_tables import TABLES, aims, load, machine_line
 
 DOCUMENTS = (
     Path("README.md"),
-    *(Path("docs") / f"{n}.md" for n in ("performance", "own-data", "scaling", "fidelity")),
+    *(
+        Path("docs") / f"{n}.md"
+        for n in ("performance", "own-data", "scaling", "fidelity", "accuracy")
+    ),
 )
 IMAGES = Path("docs/images")
 PICTURES = {

@@ -86,14 +86,3 @@ def test_the_examples_run(name: str) -> None:
     assert done.returncode == 0, done.stderr
     last = re.findall(r"validation(?: accuracy)? (0\.\d+|1\.0)", done.stdout)[-1]
     assert float(last) > 0.9
-
-
-@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
-def test_the_accuracies_are_those_of_the_records(dataset: str) -> None:
-    record = json.loads((ROOT / f"benchmarks/results/accuracy-{dataset}.json").read_text())
-    for result in record["results"]:
-        score = result["test_score"]
-        cell = f"{score['mean']:.1f} ± {score['std']:.1f}"
-        assert cell in FIDELITY, (result["variant"], cell)
-        if result["variant"] == "default":
-            assert cell in README

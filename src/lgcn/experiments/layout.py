@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lgcn.experiments.plans import Plan
+from lgcn.experiments.plans import PROTEINS, Plan
 from lgcn.experiments.systems import QUICK_EPOCHS
 from lgcn.experiments.timing import EPOCHS
 from lgcn.experiments.timing import QUICK_EPOCHS as QUICK_TIMED
@@ -113,8 +113,10 @@ def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
         texts.append("† The number of GAT's own paper; this paper has no row for it.")
     if any(row.system == "deepwalk" for row in plan.rows) and "pubmed" in plan.datasets:
         texts.append(
-            "DeepWalk has 20 walks a node on Pubmed instead of its paper's 80, for their time."
+            "DeepWalk by its paper has 20 walks a node on Pubmed instead of 80, for their time."
         )
+    if set(plan.datasets) & set(PROTEINS):
+        texts.append("On PPI's graphs LGCN_sub and GAT are trained for a thousand steps.")
     if plan.target == "table3":
         texts.append(
             "Label cells: the share of all pairs of node and label that are right, which is what "

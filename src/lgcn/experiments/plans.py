@@ -24,6 +24,7 @@ PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
     "gat": {"max_epochs": 50},
 }
 K = (2, 4, 8, 16, 32)
+DEEPWALK_PROGRAM: Mapping[str, Any] = {"walks_per_node": 10, "window": 5, "dimensions": 64}
 
 # Table 5: one network, and two ways to select the sub-graph it trains on.
 ONE_HOP: Mapping[str, Any] = {"max_hops": 1, "max_nodes": None, "resample": False}
@@ -191,7 +192,11 @@ def _lgcn(target: str, recipe: str | None, *names: str) -> list[Row]:
 
 
 def _table2(recipe: str | None) -> Plan:
-    rows = _plain("table2", "deepwalk", "planetoid", "chebyshev", "gcn", "gat")
+    rows = _plain("table2", "deepwalk")
+    # The printed numbers are from a paper that does not say its settings: these come near them.
+    label = f"{SYSTEMS['deepwalk'].title} (its program's defaults)"
+    rows += [Row(label, "deepwalk", DEEPWALK_PROGRAM, paper.SCORES["table2"]["deepwalk"])]
+    rows += _plain("table2", "planetoid", "chebyshev", "gcn", "gat")
     rows += _lgcn("table2", recipe, "lgcn")
     title = "Table 2: transductive learning, accuracy in %"
     return Plan("table2", title, CITATIONS, tuple(rows))

@@ -1,0 +1,45 @@
+"""The search by validation scores: what it writes, and that it can be ended at any time."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+search = pytest.importorskip("benchmarks.search", reason="optuna is not installed")
+
+
+def run(out: Path, monkeypatch: pytest.MonkeyPatch, trials: int, model: str = "lgcn") -> Any:
+    arguments = ["digits", "--model", model, "--trials", str(trials), "--out", str(out)]
+    arguments += ["--seeds", "1", "--max-epochs", "2"]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *arguments])
+    search.main()
+    return json.loads(out.read_text())
+
+
+def test_a_study_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(tmp_path / "a.json", monkeypatch, 2)
+    assert [trial["value"] > 0.05 for trial in first["trials"]] == [True, True]
+    assert "test" not in json.dumps(first["trials"])
+    more = run(tmp_path / "a.json", monkeypatch, 3)
+    assert more["trials"][:2] == first["trials"]
+    assert len(more["trials"]) == 3
+    again = run(tmp_path / "a.json", monkeypatch, 3)
+    assert again["trials"] == more["trials"]
+
+
+def test_the_same_command_makes_the_same_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studies = [run(tmp_path / f"{i}.json", monkeypatch, 2, "gcn") for i in range(2)]
+    for trial in (t for study in studies for t in study["trials"]):
+        del trial["seconds"]
+    assert studies[0]["trials"] == studies[1]["trials"]
+    assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
+
+
+def test_no_seed_of_the_tables_is_used() -> None:
+    from lgcn.experiments.plans import BEST_SEEDS
+
+    assert search.FIRST_SEED > BEST_SEEDS
