@@ -4,9 +4,8 @@ python -m benchmarks.search DATASET [--model MODEL] [--trials 30] [--seeds 2] [-
 
 A trial is the mean validation score of runs with seeds from 1000 on, which no reported result has.
 The recipe as it stands is one of the trials. The sampler is seeded and trials come one after the
-other, so that the same command makes the same study on the same machine. All trials are written, and
-a command that was ended goes on from them.
-Test scores are not looked at, and not written.
+other, so that the same command makes the same study on the same machine. All trials are written,
+and a command that was ended goes on from them. Test scores are not looked at, and not written.
 """
 
 import argparse

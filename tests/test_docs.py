@@ -1,6 +1,5 @@
 """The documentation is executed, and its numbers are those of the committed records."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -17,7 +16,6 @@ from lgcn.cli import app
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 OWN_DATA = (ROOT / "docs" / "own-data.md").read_text()
-FIDELITY = (ROOT / "docs" / "fidelity.md").read_text()
 
 
 @pytest.fixture
