@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from lgcn.experiments.plans import BEST_SEEDS
+from lgcn.training import Config
+
 search = pytest.importorskip("benchmarks.search", reason="optuna is not installed")
 
 
@@ -39,7 +42,17 @@ def test_the_same_command_makes_the_same_study(
     assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
 
 
-def test_no_seed_of_the_tables_is_used() -> None:
-    from lgcn.experiments.plans import BEST_SEEDS
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
+def test_the_recipe_has_what_the_committed_study_found(dataset: str) -> None:
+    study = json.loads((search_folder() / f"{dataset}-lgcn.json").read_text())
+    best = max(study["trials"], key=lambda trial: trial["value"])
+    recipe = Config.create(dataset=dataset, recipe="best").to_dict()
+    assert {name: recipe[name] for name in best["params"]} == pytest.approx(best["params"])
 
+
+def search_folder() -> Path:
+    return Path(__file__).parents[1] / search.OUT
+
+
+def test_no_seed_of_the_tables_is_used() -> None:
     assert search.FIRST_SEED > BEST_SEEDS

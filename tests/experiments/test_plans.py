@@ -85,6 +85,16 @@ def test_table_5_changes_the_training_alone(recipe: str | None) -> None:
             assert changes(job, base).keys() <= sampled
 
 
+def test_deepwalk_by_its_paper_and_by_its_program() -> None:
+    one = plan("table2", seeds=1)
+    own, program = (row for row in one.rows if row.system == "deepwalk")
+    assert own.printed == program.printed
+    assert [job.settings for job in one.jobs(own, "cora")] == [{}]
+    for dataset in ("cora", "pubmed"):
+        [job] = one.jobs(program, dataset)
+        assert job.settings == {"walks_per_node": 10, "window": 5, "dimensions": 64}
+
+
 def test_the_best_recipe_stands_beside_itself_without_lgcls() -> None:
     one = plan("best")
     whole, without, gcn = one.rows

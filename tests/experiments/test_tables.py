@@ -128,6 +128,12 @@ def test_differences_of_the_ablation(tables: dict[str, Table]) -> None:
         assert text(table, RULE_ROW, dataset, "difference").startswith("+1.2 ± 0.0")
 
 
+def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
+    for target, table in tables.items():
+        said = any("thousand steps" in note for note in table.notes)
+        assert said == ("ppi-rederived" in table.datasets), target
+
+
 def test_differences_of_the_best_recipe(tables: dict[str, Table]) -> None:
     table = tables["best"]
     for dataset in table.datasets:

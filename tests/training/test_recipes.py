@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from lgcn import LGCN, Graph
+from lgcn import LGCN, Graph, LGConv
 from lgcn.errors import UsageError
+from lgcn.nn import Diffusion
 from lgcn.nn.baselines import GAT, GCN, MLP, ChebNet, GraphSAGE
 from lgcn.training import Config, ModelSpec, recipes
 from lgcn.training.recipes import recipe_names, recipe_settings
@@ -91,6 +92,20 @@ def test_every_recipe_builds_a_model_that_runs(name: str, dataset: str) -> None:
     kinds = {"gcn": GCN, "chebyshev": ChebNet, "gat": GAT, "sage": GraphSAGE, "mlp": MLP}
     assert type(model) is kinds.get(name, LGCN)
     assert model(graph.x, graph).shape == (3, 3)
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
+def test_the_best_recipe_has_an_lgcl_and_views_that_agree(dataset: str) -> None:
+    config = Config.create(dataset=dataset, recipe="best")
+    assert (config.views, config.agreement > 0, config.node_dropout) == (2, True, 0.5)
+    model = ModelSpec(10, 3, False).build(config)
+    assert isinstance(model, LGCN)
+    [lgcl] = model.layers
+    assert isinstance(lgcl, LGConv)
+    assert config.k is not None
+    assert sum(p.numel() for p in lgcl.parameters()) == config.k + 1
+    assert isinstance(model.classifier, Diffusion)
+    assert model.classifier.hops == config.hops
 
 
 def test_given_settings_win_over_the_recipe() -> None:

@@ -43,6 +43,9 @@ TIMES = {
 }
 
 
+LOWEST_DIFFERENCE = -12.0  # that a panel shows to scale
+
+
 def draw(table: Table, folder: Path) -> list[Path]:
     """Writes TARGET.png and TARGET.svg."""
     kinds = {"table5": _times, "figure5": _lines, "ablation": _differences}
@@ -142,8 +145,19 @@ def _differences(table: Table) -> Any:
             panel, table, dataset, "difference", "difference_error",
             label="difference of the mean, with its standard error", color="#0072B2", marker="o",
         )  # fmt: skip
+        _cut_off(panel, table, dataset)
         panel.set_xlabel("points of accuracy")
     return _finish(figure, table, f"Against the row '{ABLATION_BASE}', honest rule.")
+
+
+def _cut_off(panel: Any, table: Table, dataset: str) -> None:
+    """Writes differences that would squeeze all others at the edge of a panel that ends there."""
+    for place, label in enumerate(table.labels):
+        entry = table.entry(label, dataset)
+        shift = None if entry is None else entry["difference"]
+        if shift is not None and shift < LOWEST_DIFFERENCE:
+            panel.text(LOWEST_DIFFERENCE, place, f" ◂ {shift:.0f}", va="center", color="#0072B2")
+            panel.set_xlim(left=LOWEST_DIFFERENCE)
 
 
 def _times(table: Table) -> Any:
