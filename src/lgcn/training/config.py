@@ -136,7 +136,7 @@ class Config:
     agreement: float = _number(
         0.0, 0, doc="weight of the views' agreement on all nodes, reached after 100 epochs"
     )
-    sharpen: float = _number(0.5, 0.01, doc="temperature of what the views are to agree on")
+    sharpen: float = _number(0.5, 0.1, doc="temperature of what the views are to agree on")
     max_epochs: int = _number(1000, 1, doc="epochs at most")
     max_steps: int | None = _number(None, 1, doc="steps of the optimiser at most")
     patience: int = _number(150, 1, doc="epochs without a better validation score before stopping")
