@@ -30,8 +30,11 @@ Suggest = Callable[[optuna.Trial], dict[str, Any]]
 
 
 def _lgcn(trial: optuna.Trial) -> dict[str, Any]:
+    return {"k": trial.suggest_categorical("k", [4, 8, 16]), **_without(trial)}
+
+
+def _without(trial: optuna.Trial) -> dict[str, Any]:
     return {
-        "k": trial.suggest_categorical("k", [4, 8, 16]),
         "hops": trial.suggest_int("hops", 2, 12),
         "input_dropout": trial.suggest_float("input_dropout", 0.0, 0.8, step=0.1),
         "dropout": trial.suggest_float("dropout", 0.1, 0.8, step=0.1),
@@ -54,6 +57,7 @@ def _rival(trial: optuna.Trial) -> dict[str, Any]:
 
 SPACES: dict[str, tuple[str, Suggest]] = {
     "lgcn": ("best", _lgcn),
+    "without": ("best-without", _without),  # LGCLs
     "gcn": ("gcn", _rival),
     "gat": ("gat", _rival),
     "sage": ("sage", _rival),

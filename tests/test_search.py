@@ -42,16 +42,22 @@ def test_the_same_command_makes_the_same_study(
     assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
 
 
-@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
-def test_the_recipe_has_what_the_committed_study_found(dataset: str) -> None:
-    study = json.loads((search_folder() / f"{dataset}-lgcn.json").read_text())
+STUDIES = sorted((Path(__file__).parents[1] / search.OUT).glob("*.json"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_the_recipe_has_what_the_committed_study_found(path: Path) -> None:
+    study = json.loads(path.read_text())
     best = max(study["trials"], key=lambda trial: trial["value"])
-    recipe = Config.create(dataset=dataset, recipe="best").to_dict()
+    given = {key: study["given"][key] for key in ("dataset", "recipe")}
+    recipe = Config.create(**given).to_dict()
     assert {name: recipe[name] for name in best["params"]} == pytest.approx(best["params"])
 
 
-def search_folder() -> Path:
-    return Path(__file__).parents[1] / search.OUT
+def test_there_is_a_study_for_each_graph_and_both_models() -> None:
+    names = {path.stem for path in STUDIES}
+    graphs = ("cora", "citeseer", "pubmed")
+    assert names >= {f"{graph}-{model}" for graph in graphs for model in ("lgcn", "without")}
 
 
 def test_no_seed_of_the_tables_is_used() -> None:

@@ -97,12 +97,13 @@ def test_deepwalk_by_its_paper_and_by_its_program() -> None:
 
 def test_the_best_recipe_stands_beside_itself_without_lgcls() -> None:
     one = plan("best")
-    whole, without, gcn = one.rows
+    whole, without, gcn, searched = one.rows
     assert len(one.jobs(whole, "cora")) == 20
     for row, expected in ((whole, {}), (without, {"num_layers": 0}), (gcn, {"layer": "gcn"})):
         job = one.jobs(row, "cora")[0]
         assert config(job).recipe == "best"
         assert changes(job, "best") == expected
+    assert config(one.jobs(searched, "cora")[0]).num_layers == 0
     assert len(plan("best", seeds=2).jobs(whole, "cora")) == 2
 
 

@@ -128,9 +128,14 @@ def test_a_data_set_may_be_like_another() -> None:
     assert "like" not in recipe_settings("paper", "ppi-rederived")
 
 
+def test_a_recipe_may_start_from_another() -> None:
+    own, base = recipe_settings("best-without", "ppi"), recipe_settings("best", "ppi")
+    assert own == base | {"num_layers": 0}
+
+
 def test_files_have_settings_and_data_sets_alone() -> None:
     for path in Path(recipes.__file__).parent.glob("*.toml"):
-        assert tomllib.loads(path.read_text()).keys() <= {"settings", "datasets"}
+        assert tomllib.loads(path.read_text()).keys() <= {"base", "settings", "datasets"}
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,7 @@ def _best(recipe: str | None) -> Plan:
         Row("LGCN (best)", "lgcn", base, paper.SCORES["table2"]["lgcn"]),
         Row("the same without LGCLs", "lgcn", {**base, "num_layers": 0}),
         Row("the same with GCN layers for LGCLs", "lgcn-gcn", base),
+        Row("without LGCLs, searched for itself", "lgcn", {"recipe": "best-without"}),
     )
     title = "The best recipe, and what its LGCLs add, accuracy in %"
     return Plan("best", title, CITATIONS, rows)

@@ -1,7 +1,8 @@
 """Recipes: settings that belong together, in TOML files beside this one.
 
 A file has the settings of the recipe in ``[settings]``, and what differs on a data set in
-``[datasets.NAME]``, where ``like`` names another data set to start from.
+``[datasets.NAME]``, where ``like`` names another data set to start from. ``base`` names another
+recipe, which has all that the file does not set.
 """
 
 import difflib
@@ -34,4 +35,5 @@ def recipe_settings(name: str, dataset: str) -> dict[str, Any]:
     datasets = content.get("datasets", {})
     own = dict(datasets.get(str(dataset), {}))
     like = own.pop("like", None)
-    return {**content.get("settings", {}), **datasets.get(like, {}), **own}
+    base = recipe_settings(content["base"], dataset) if "base" in content else {}
+    return {**base, **content.get("settings", {}), **datasets.get(like, {}), **own}
