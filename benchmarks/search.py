@@ -19,6 +19,7 @@ import optuna
 
 from benchmarks._common import machine, write
 from lgcn import load_dataset
+from lgcn.errors import LGCNError
 from lgcn.training import Config, train
 
 FIRST_SEED = 1000
@@ -77,8 +78,13 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--out", type=Path, help=f"(default: {OUT}/DATASET-MODEL.json)")
     arguments = parser.parse_args()
+    if arguments.trials < 1 or arguments.seeds < 1:
+        parser.error("--trials and --seeds must be at least 1")
     path = arguments.out or OUT / f"{arguments.dataset}-{arguments.model}.json"
-    study = search(arguments, path)
+    try:
+        study = search(arguments, path)
+    except LGCNError as error:
+        parser.error(str(error))
     best = study.best_trial
     print(
         f"best of {len(study.trials)}: {100 * (best.value or 0):.2f} on validation, {best.params}"

@@ -174,11 +174,7 @@ class _Blocks:
 
     def classify(self, model: LGCN) -> Tensor:
         """The scores."""
-        h, classifier = self.embed(model), model.classifier
-        if isinstance(classifier, Diffusion):
-            rows = self._diffusion("classifier", classifier, h)
-        else:
-            rows = self._layer("classifier", classifier, h)
+        rows = self._layer("classifier", model.classifier, self.embed(model))
         return self._keep("classifier", rows)
 
     def embed(self, model: LGCN, layer: int = -1) -> Tensor:
@@ -197,6 +193,9 @@ class _Blocks:
         if isinstance(layer, LGConv):
             assert x is not None
             return self._lgcl(layer, x)
+        if isinstance(layer, Diffusion):
+            assert x is not None
+            return self._diffusion(name, layer, x)
         linear = self._linear(layer, x)
         if layer.aggregate == "none":
             return linear

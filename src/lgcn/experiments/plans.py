@@ -82,7 +82,7 @@ class Plan:
     title: str
     datasets: tuple[str, ...]
     rows: tuple[Row, ...]
-    seeds: int | None = None  # none: 10, 20 for the best recipe, and 3 on PPI
+    seeds: int | None = None  # none: 10, and 3 on PPI
     quick: bool = False
 
     def on(self, dataset: str) -> list[Row]:
@@ -99,8 +99,7 @@ class Plan:
 
     def jobs(self, row: Row, dataset: str) -> list[Job]:
         """A run for each seed; one where the seed makes no difference."""
-        usual = BEST_SEEDS if self.target == "best" else SEEDS
-        seeds = self.seeds or (PROTEIN_SEEDS if dataset in PROTEINS else usual)
+        seeds = self.seeds or (PROTEIN_SEEDS if dataset in PROTEINS else SEEDS)
         if self.quick or not SYSTEMS[row.system].random:
             seeds = 1
         first = make_job(row.system, dataset, 0, self.settings(row, dataset))
@@ -150,7 +149,8 @@ def make_plans(
         rows = tuple(row for row in plan.rows if not models or row.system in models)
         kept = tuple(d for d in plan.datasets if not datasets or d in datasets)
         if rows and kept:
-            chosen.append(replace(plan, rows=rows, datasets=kept, seeds=seeds, quick=quick))
+            number = seeds or plan.seeds
+            chosen.append(replace(plan, rows=rows, datasets=kept, seeds=number, quick=quick))
     return chosen
 
 
@@ -263,7 +263,7 @@ def _best(recipe: str | None) -> Plan:
         Row("without LGCLs, searched for itself", "lgcn", {"recipe": "best-without"}),
     )
     title = "The best recipe, and what its LGCLs add, accuracy in %"
-    return Plan("best", title, CITATIONS, rows)
+    return Plan("best", title, CITATIONS, rows, seeds=BEST_SEEDS)
 
 
 TARGETS = {
