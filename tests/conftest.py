@@ -33,6 +33,12 @@ torch.set_num_threads(1)
 numba.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """The same weights in a test whichever tests ran before it in its process."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def data_root() -> Path:
     """The folder of real data, $LGCN_DATA."""

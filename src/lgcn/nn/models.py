@@ -2,12 +2,13 @@
 
 from torch.nn import Module
 
-from lgcn.nn.baselines import GAT, GCN, MLP, ChebNet, GraphSAGE
+from lgcn.nn.baselines import GAT, GCN, GCNII, MLP, ChebNet, GraphSAGE
 from lgcn.nn.lgcn import LGCN
 
 MODELS: dict[str, type[Module]] = {
     "lgcn": LGCN,
     "gcn": GCN,
+    "gcnii": GCNII,
     "chebyshev": ChebNet,
     "gat": GAT,
     "sage": GraphSAGE,

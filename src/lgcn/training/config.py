@@ -89,6 +89,8 @@ class Config:
     order: int = _number(2, 0, doc="of the polynomials, in model=chebyshev")
     heads: int = _number(8, 1, doc="of attention, in model=gat")
     out_heads: int = _number(1, 1, doc="of attention in the last layer, in model=gat")
+    alpha: float = _number(0.5, 0, 1, doc="share of the first layer in each, in model=gcnii")
+    theta: float = _number(1.0, 0, doc="strength of the layers' maps, in model=gcnii")
     aggregator: str = _choice("mean", *AGGREGATORS, doc="in model=sage")
 
     # Sub-graph training: section 3.4.

@@ -16,9 +16,11 @@ def parameters(model: Module) -> int:
 
 
 def sparse_features_equal_dense_ones(model: Module, graph: Graph) -> None:
-    """In the scores and in the gradients of all weights."""
+    """In the scores and in the gradients of all weights, in which single precision would tell
+    apart the orders of the sums."""
     assert graph.x is not None
-    x = graph.x * (graph.x > 0)
+    model.double()
+    x = (graph.x * (graph.x > 0)).double()
     results = []
     for features in (x, x.to_sparse_csr()):
         model.zero_grad()

@@ -36,7 +36,8 @@ def test_equals_pyg(random_graph: RandomGraph, order: int, options: dict[str, bo
                 other.weight.copy_(mine.linear.weight)
     edges = graph.edge_index, graph.edge_weight
     expected = layers[1](F.relu(layers[0](graph.x, *edges)), *edges)
-    torch.testing.assert_close(model(graph.x, graph), expected)
+    # The recursion of a high order amplifies rounding.
+    torch.testing.assert_close(model(graph.x, graph), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_equals_polynomials_of_the_laplacian(random_graph: RandomGraph) -> None:

@@ -8,7 +8,8 @@ are recipes of the same names. Systems that train in ways of their own, DeepWalk
 from lgcn.nn.baselines.chebyshev import ChebNet
 from lgcn.nn.baselines.gat import GAT
 from lgcn.nn.baselines.gcn import GCN
+from lgcn.nn.baselines.gcnii import GCNII
 from lgcn.nn.baselines.mlp import MLP
 from lgcn.nn.baselines.sage import AGGREGATORS, GraphSAGE
 
-__all__ = ["AGGREGATORS", "GAT", "GCN", "MLP", "ChebNet", "GraphSAGE"]
+__all__ = ["AGGREGATORS", "GAT", "GCN", "GCNII", "MLP", "ChebNet", "GraphSAGE"]
