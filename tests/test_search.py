@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lgcn import load_dataset
 from lgcn.experiments.plans import BEST_SEEDS
 from lgcn.training import Config
 
@@ -40,6 +41,26 @@ def test_the_same_command_makes_the_same_study(
         del trial["seconds"]
     assert studies[0]["trials"] == studies[1]["trials"]
     assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
+
+
+def test_seeds_draw_the_splits_of_graphs_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def load(name: str, **options: Any) -> Any:
+        asked.append((name, options))
+        return load_dataset("digits")
+
+    monkeypatch.setattr(search, "load_dataset", load)
+    arguments = ["wordnet31-half", "--trials", "1", "--max-epochs", "2"]
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks.search", *arguments, "--out", str(tmp_path / "a.json")]
+    )
+    search.main()
+    assert asked == [("wordnet31-half", {"split_seed": seed}) for seed in (1000, 1001)]
+    [trial] = json.loads((tmp_path / "a.json").read_text())["trials"]
+    assert {"cnn", "hidden_channels", "agreement"} <= trial["params"].keys()
 
 
 STUDIES = sorted((Path(__file__).parents[1] / search.OUT).glob("*.json"))

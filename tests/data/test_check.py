@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset
-from lgcn.data.check import check_graph, suggest_k
+from lgcn.data.check import check_graph, feature_length, suggest_k
 from lgcn.data.tables.encoder import FeatureEncoder
 
 from .conftest import need
@@ -114,6 +114,26 @@ def test_k_of_separate_graphs_is_that_of_training() -> None:
     ]
     assert suggest_k(Graph.concat(parts)) == 8
     assert suggest_k(parts[1]) == 32
+
+
+def test_length_of_features() -> None:
+    x = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 5.0], [1.0, 7.0]])
+    edges = torch.tensor([[0], [1]])
+    graph = Graph.from_edge_index(edges, 4, x=x)
+    assert feature_length(graph) == pytest.approx(5.0)  # root of (25 + 0 + 25 + 50) / 4
+    sparse = Graph.from_edge_index(edges, 4, x=x.to_sparse_csr())
+    assert feature_length(sparse) == pytest.approx(5.0)
+    assert feature_length(Graph.from_edge_index(edges, 4, x=torch.zeros(4, 2))) == 1
+
+
+def test_length_of_features_of_separate_graphs_is_that_of_training() -> None:
+    edges = torch.tensor([[0], [1]])
+    masks = [torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)]
+    parts = [
+        Graph.from_edge_index(edges, 2, x=torch.full((2, 4), size), train_mask=mask)
+        for size, mask in zip((1.0, 100.0), masks, strict=True)
+    ]
+    assert feature_length(Graph.concat(parts)) == pytest.approx(2.0)
 
 
 def test_no_node() -> None:

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import torch
 
+from lgcn import Graph
 from lgcn.data import dataset_files, describe, load_dataset, npz_names
-from lgcn.errors import DataError
+from lgcn.errors import DataError, UsageError
 
 from .conftest import need
 
@@ -183,3 +184,35 @@ def test_real_files(name: str, sizes: tuple[int, ...], real_data: Path) -> None:
     rows = torch.repeat_interleave(graph.x.crow_indices().diff())
     sums = torch.zeros(graph.num_nodes).index_add_(0, rows, graph.x.values())
     assert torch.allclose(sums[sums != 0], torch.ones(()), atol=1e-5)
+
+
+def test_half_of_the_labelled_nodes_to_train_on(tmp_path: Path) -> None:
+    labels = np.repeat([0, 1, -1], [8, 12, 3])
+    write_npz(
+        tmp_path / "npz" / "small.npz",
+        labels=labels,
+        feat_indptr=np.arange(24),
+        feat_indices=np.zeros(23, dtype=np.int64),
+        feat_values=None,
+        feat_shape=np.array([23, 1]),
+    )
+    graph = load_dataset("small-half", tmp_path)
+    counts = [[int(mask[labels == c].sum()) for c in (0, 1, -1)] for mask in masks_of(graph)]
+    assert counts == [[4, 6, 0], [2, 3, 0], [2, 3, 0]]
+    share = load_dataset("small", tmp_path, train_share=0.5)
+    assert all(torch.equal(a, b) for a, b in zip(masks_of(graph), masks_of(share), strict=True))
+    other = load_dataset("small-half", tmp_path, split_seed=1)
+    assert not torch.equal(masks_of(other)[0], masks_of(graph)[0])
+    assert dataset_files("small-half", tmp_path) == [tmp_path / "npz" / "small.npz"]
+
+
+def test_half_of_nothing_is_refused(tmp_path: Path) -> None:
+    write_npz(tmp_path / "npz" / "small.npz")
+    with pytest.raises(UsageError, match="there is no data set 'smal-half'"):
+        load_dataset("smal-half", tmp_path)
+    with pytest.raises(UsageError, match="train_share"):
+        load_dataset("small", tmp_path, train_share=1.5)
+
+
+def masks_of(graph: Graph) -> list[torch.Tensor]:
+    return [graph.train_mask, graph.val_mask, graph.test_mask]  # type: ignore[list-item]

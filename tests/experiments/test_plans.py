@@ -7,7 +7,7 @@ import pytest
 from lgcn.errors import UsageError
 from lgcn.experiments import paper
 from lgcn.experiments.jobs import Job, run_job
-from lgcn.experiments.plans import ABLATION, RECIPES, TARGETS, Plan, make_plans
+from lgcn.experiments.plans import ABLATION, BEST, RECIPES, TARGETS, Plan, make_plans
 from lgcn.experiments.systems import SYSTEMS
 from lgcn.training import Config
 from lgcn.training.recipes import recipe_names
@@ -107,6 +107,29 @@ def test_the_best_recipe_stands_beside_itself_without_lgcls() -> None:
     assert len(plan("best", seeds=2).jobs(whole, "cora")) == 2
 
 
+@pytest.mark.parametrize("target", ["best-graphs", "best-ppi"])
+def test_rivals_stand_beside_the_best_recipe_and_its_ablations(target: str) -> None:
+    one = plan(target)
+    dataset = one.datasets[-1]
+    expected = [{}, {"num_layers": 0}, {"layer": "gcn"}]
+    for row, changed in zip(one.rows, expected, strict=False):
+        job = one.jobs(row, dataset)[0]
+        assert changes(job, "best") == changed
+    rivals = [config(one.jobs(row, dataset)[0]) for row in one.rows[3:]]
+    models = {"best-graphs": ["gcn", "gat", "sage", "mlp"], "best-ppi": ["gat", "gcnii", "sage"]}
+    assert [rival.model for rival in rivals] == models[target]
+    # All to the end, on whole graphs.
+    assert {rival.training for rival in rivals} == {"whole"}
+    assert all(rival.max_steps is None and rival.max_epochs == 1000 for rival in rivals)
+
+
+def test_the_seed_draws_the_split_of_graphs_without_one() -> None:
+    one = plan("best-graphs")
+    jobs = one.jobs(one.rows[0], "wordnet31-half")
+    assert [job.dataset_options for job in jobs] == [{"split_seed": n} for n in range(10)]
+    assert plan("best").jobs(plan("best").rows[0], "cora")[3].dataset_options == {}
+
+
 def test_runs_on_ppi_end_after_a_thousand_steps() -> None:
     one = plan("table3", seeds=1)
     steps_an_epoch = {"gat": 20}  # a graph each
@@ -199,8 +222,9 @@ def test_choosing_data_sets_models_and_recipe() -> None:
     assert one.datasets == ("pubmed",)
     assert [row.label for row in one.rows] == ["GCN", "LGCN_sub (text as written)"]
     # Of all, those that have something left.
-    assert [p.target for p in make_plans("all", models=["lgcn-gcn"])] == ["table4", "best"]
-    assert [p.target for p in make_plans("all", datasets=["ppi"])] == ["table3", "figure5"]
+    assert [p.target for p in make_plans("all", models=["lgcn-gcn"])] == ["table4", *BEST]
+    on_ppi = ["table3", "figure5", "best-ppi"]
+    assert [p.target for p in make_plans("all", datasets=["ppi"])] == on_ppi
     assert plan("figure5", recipe="released").rows[0].settings["recipe"] == "released"
     assert [p.target for p in make_plans("all", recipe="paper")] == list(TARGETS)
 

@@ -65,6 +65,19 @@ def test_some_rows_alone(random_graph: RandomGraph, aggregate: str) -> None:
     torch.testing.assert_close(layer.propagate(mapped, rows), layer(graph.x, graph)[4:9])
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scale_is_that_of_the_features(random_graph: RandomGraph, sparse: bool) -> None:
+    graph = random_graph()
+    x = graph.x.to_sparse_csr() if sparse else graph.x
+    scaled, plain = GCNLayer(5, 3, scale=4.0), GCNLayer(5, 3)
+    plain.load_state_dict(scaled.state_dict())
+    out, expected = scaled(x, graph), plain(4 * graph.x, graph)
+    torch.testing.assert_close(out, expected)
+    out.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(scaled.weight.grad, plain.weight.grad, rtol=1e-5, atol=1e-5)
+
+
 def test_sparse_features_equal_dense_features(random_graph: RandomGraph) -> None:
     graph, layer = random_graph(), GCNLayer(5, 3)
     x = graph.x * (graph.x > 0)

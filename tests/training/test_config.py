@@ -185,6 +185,16 @@ def test_own_data_leave_k_and_training_to_the_graph():
     assert resolved.resolve(ring(100)) is resolved
 
 
+def test_features_are_scaled_to_length_one_where_no_factor_is_given():
+    graph = replace(ring(4), x=torch.full((4, 4), 2.0))
+    assert Config.create().resolve(graph).input_scale == 1
+    config = Config.create(input_scale=None)
+    with pytest.raises(UsageError, match="input_scale must be a number to build a model"):
+        config.model_options()
+    assert config.resolve(graph).input_scale == pytest.approx(0.25)
+    assert config.resolve(graph).model_options()["input_scale"] == pytest.approx(0.25)
+
+
 def test_what_is_given_stays():
     config = Config.create(dataset="tables", k=3, training="subgraph", evaluate_on="sampled")
     assert config.resolve(ring(100)) is config
@@ -208,7 +218,7 @@ def test_large_graphs_are_evaluated_on_a_sample():
 
 
 def test_a_model_needs_k():
-    with pytest.raises(UsageError, match="k must be a whole number to build a model, got none"):
+    with pytest.raises(UsageError, match="k must be a number to build a model, got none"):
         Config.create(k=None).model_options()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from lgcn.graph import SPLITS, Graph
 
 SAMPLED_ROWS = 1_000_000
+SAMPLED_FEATURES = 100_000
 
 
 def suggest_k(graph: Graph) -> int:
@@ -36,6 +38,27 @@ def suggest_k(graph: Graph) -> int:
         return 8
     wanted = float(np.percentile(degree.cpu().numpy(), 75)) + 1
     return next((k for k in (8, 16) if k >= wanted), 32)
+
+
+def feature_length(graph: Graph) -> float:
+    """The root mean square length of the nodes' feature vectors; 1 where all are zero.
+
+    Where the splits are separate graphs, those of training count. Of a large graph it is that of
+    nodes at equal distances.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    if graph.inductive:
+        assert graph.train_mask is not None
+        rows = graph.train_mask.nonzero().squeeze(1)
+    else:
+        rows = torch.arange(graph.num_nodes)
+    step = max(1, len(rows) // SAMPLED_FEATURES)
+    x = graph.features(rows[::step].to(graph.rowptr.device))
+    values = x.values() if x.layout == torch.sparse_csr else x
+    length = math.sqrt(float(values.double().square().sum()) / max(1, x.size(0)))
+    return length or 1.0
 
 
 @dataclass(frozen=True)

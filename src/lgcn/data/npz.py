@@ -23,7 +23,8 @@ import torch
 from lgcn.data.arrays import check_array, read_npz
 from lgcn.data.features import checked_csr, row_normalize, sparse_tensor
 from lgcn.data.locate import data_folders, find_files
-from lgcn.data.splits import random_split
+from lgcn.data.options import real_number
+from lgcn.data.splits import fraction_split, random_split
 from lgcn.errors import DataError
 from lgcn.graph import Graph
 
@@ -37,6 +38,7 @@ def load_npz(
     *,
     labels_per_class: int = 20,
     num_val: int = 500,
+    train_share: float | None = None,
     split_seed: int = 0,
     normalize_features: bool = True,
 ) -> Graph:
@@ -45,6 +47,8 @@ def load_npz(
     Args:
         path: The file; its name without ending becomes the graph's name.
         labels_per_class, num_val, split_seed: See :func:`lgcn.data.splits.random_split`.
+        train_share: Share of the labelled nodes that are training nodes, in place of the two
+            numbers; half of the others are validation nodes, half test nodes. (default: none)
         normalize_features: Divide each node's features by their sum. (default: ``True``)
     """
     path = Path(path)
@@ -69,7 +73,12 @@ def load_npz(
             f"{path}: names must have one entry a node ({num_nodes}), "
             f"got shape {list(node_ids.shape)}"
         )
-    train_mask, val_mask, test_mask = random_split(labels, labels_per_class, num_val, split_seed)
+    if train_share is None:
+        masks = random_split(labels, labels_per_class, num_val, split_seed)
+    else:
+        rest = (1 - real_number("train_share", train_share, 0, 1)) / 2
+        masks = fraction_split(labels, val=rest, test=rest, seed=split_seed)
+    train_mask, val_mask, test_mask = masks
     return Graph.from_edge_index(
         torch.from_numpy(edges.T.astype(np.int64)),
         undirected=True,

@@ -59,6 +59,7 @@ SYSTEMS: dict[str, System] = {
     "planetoid": System("Planetoid", function=f"{_BASELINES}.planetoid:train_planetoid", cost=30),
     "chebyshev": System("Chebyshev", {"recipe": "chebyshev"}, cost=2),
     "gcn": System("GCN", {"recipe": "gcn"}),
+    "gcnii": System("GCNII", {"recipe": "gcnii"}, cost=10),
     "gat": System("GAT", {"recipe": "gat"}, cost=8),
     "lgcn": System("LGCN_sub", cost=4),
     "lgcn-gcn": System("LGCN_sub-GCN", {"layer": "gcn"}, cost=3),

@@ -9,7 +9,7 @@ from pathlib import Path
 from lgcn.experiments import layout, paper
 from lgcn.experiments.jobs import Job, command
 from lgcn.experiments.layout import DEVICES, Column, Entry
-from lgcn.experiments.plans import PROTEINS, Plan, Row
+from lgcn.experiments.plans import BEST, PROTEINS, Plan, Row
 from lgcn.experiments.records import read_record
 from lgcn.experiments.systems import SYSTEMS
 from lgcn.experiments.timing import EPOCHS, QUICK_REPEATS, REPEATS, Timing, read_times
@@ -58,7 +58,7 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
         for row in plan.on(dataset):
             entries.append(_entry(plan, row, dataset, folder))
     own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
-    if plan.target in ("ablation", "best"):
+    if plan.target in ("ablation", *BEST):
         entries = _with_differences(entries, plan.rows[0].label)
     if plan.target == "ablation":
         entries = _with_rule(entries, plan.rows[0].label)
@@ -75,7 +75,7 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
 
 
 def title_of(dataset: str) -> str:
-    return DATASETS.get(dataset, dataset)
+    return DATASETS.get(dataset, dataset.replace("-half", " (half)"))
 
 
 def timings(plan: Plan, dataset: str, device: str) -> Timing:
@@ -191,6 +191,9 @@ def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
 
 def _general_command(plan: Plan, row: Row) -> str:
     """Of a run on any data set with any seed."""
-    own = plan.settings(row, plan.datasets[0])
-    job = Job(row.system, "DATASET", 0, {**SYSTEMS[row.system].settings, **own})
-    return command(job).replace("--seed 0", "--seed SEED").replace("seed=0", "seed=SEED")
+    dataset = plan.datasets[0]
+    own = plan.settings(row, dataset)
+    job = Job(row.system, dataset, 0, {**SYSTEMS[row.system].settings, **own})
+    text = command(job).replace("--seed 0", "--seed SEED").replace("seed=0", "seed=SEED")
+    text = text.replace(f"--dataset {dataset} ", "--dataset DATASET ")
+    return text.replace(f'load_dataset("{dataset}")', 'load_dataset("DATASET")')

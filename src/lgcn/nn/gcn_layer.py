@@ -33,6 +33,7 @@ class GCNLayer(Module):
         self_loops: Make every node a neighbour of itself. (default: ``True``)
         dropout: Dropout rate of the input features. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
+        scale: Factor of the input features. (default: 1)
 
     Shapes:
         - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
@@ -48,6 +49,7 @@ class GCNLayer(Module):
         self_loops: bool = True,
         dropout: float = 0.0,
         adj_dropout: float = 0.0,
+        scale: float = 1.0,
     ) -> None:
         super().__init__()
         if aggregate not in ("normalized", "sum", "none"):
@@ -58,6 +60,7 @@ class GCNLayer(Module):
         self.self_loops = self_loops
         self.dropout = dropout
         self.adj_dropout = adj_dropout
+        self.scale = scale
         self.weight = Parameter(torch.empty(in_channels, out_channels))
         self.bias = Parameter(torch.empty(out_channels))
         self.reset_parameters()
@@ -88,11 +91,13 @@ class GCNLayer(Module):
 
     def transform(self, x: Tensor) -> Tensor:
         """The linear map of all nodes or of some."""
+        # The same as scaled features, and there are fewer weights than features.
+        weight = self.weight if self.scale == 1 else self.scale * self.weight
         if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)
             values = drop(values, self.dropout, self.training)
-            return spmm(rowptr, col, values, self.weight) + self.bias
-        return drop(x, self.dropout, self.training) @ self.weight + self.bias
+            return spmm(rowptr, col, values, weight) + self.bias
+        return drop(x, self.dropout, self.training) @ weight + self.bias
 
     def propagate(self, x: Tensor, adjacency: CSR) -> Tensor:
         """The sum over the neighbours, for all rows of the adjacency or for some."""

@@ -64,6 +64,7 @@ class LGCN(Module):
         hops: Steps of propagation in ``"diffusion"``. (default: 8)
         dropout: Dropout rate of the features in each layer. (default: 0.84)
         input_dropout: That of the input features, where it is another. (default: ``dropout``)
+        input_scale: Factor of the input features. (default: 1)
         node_dropout: Dropout rate of whole nodes after the embedding. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries in each layer. (default: 0.001)
         activation: ``"none"`` (the identity), ``"relu"``, ``"elu"`` or ``"gelu"``, after the
@@ -97,6 +98,7 @@ class LGCN(Module):
         hops: int = 8,
         dropout: float = 0.84,
         input_dropout: float | None = None,
+        input_scale: float = 1.0,
         node_dropout: float = 0.0,
         adj_dropout: float = 0.001,
         activation: str = "none",
@@ -118,6 +120,7 @@ class LGCN(Module):
             "normalized" if embedding == "gcn" else "none",
             dropout=dropout if input_dropout is None else input_dropout,
             adj_dropout=adj_dropout,
+            scale=input_scale,
         )
         self.node_dropout = node_dropout
         self.layers = ModuleList()

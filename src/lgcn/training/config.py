@@ -82,6 +82,9 @@ class Config:
     input_dropout: float | None = _number(
         None, 0, 1, doc="dropout RATE of input features (none: as dropout)"
     )
+    input_scale: float | None = _number(
+        1.0, 1e-9, doc="factor of input features (none: such that a node's have length one)"
+    )
     node_dropout: float = _number(0.0, 0, 1, doc="dropout RATE of whole nodes' embeddings")
     adj_dropout: float = _number(0.001, 0, 1, doc="dropout RATE of edges (the paper prints 0.999)")
     activation: str = _choice("none", *ACTIVATIONS, doc="non-linearity")
@@ -231,7 +234,8 @@ class Config:
     def resolve(self, graph: Graph) -> "Config":
         """These settings with what depends on the graph put in.
 
-        Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it. Where ``training`` is
+        Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it; where ``input_scale`` is
+        none, it becomes one over :func:`lgcn.data.check.feature_length`. Where ``training`` is
         ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1, are at
         most a million, and ``"subgraph"`` above. Where ``evaluate_on`` is ``"auto"``, it becomes
         ``"graph"`` while they are at most four million, and ``"sampled"`` above.
@@ -241,6 +245,10 @@ class Config:
             from lgcn.data.check import suggest_k
 
             config = replace(config, k=suggest_k(graph))
+        if config.input_scale is None:
+            from lgcn.data.check import feature_length
+
+            config = replace(config, input_scale=1 / feature_length(graph))
         assert config.k is not None
         largest = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
         values = largest * (config.k + 1)
@@ -254,8 +262,11 @@ class Config:
 
     def model_options(self) -> dict[str, Any]:
         """The settings that the model's class takes."""
-        if self.k is None:
-            raise UsageError("k must be a whole number to build a model, got none: resolve(graph)")
+        for name in ("k", "input_scale"):
+            if getattr(self, name) is None:
+                raise UsageError(
+                    f"{name} must be a number to build a model, got none: resolve(graph)"
+                )
         names = inspect.signature(model_class(self.model)).parameters
         return {key: value for key, value in asdict(self).items() if key in names}
 

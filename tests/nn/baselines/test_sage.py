@@ -137,6 +137,16 @@ def test_sparse_features(random_graph: RandomGraph, aggregator: str) -> None:
 
 
 @pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_sparse_features_of_sampled_neighbors(random_graph: RandomGraph, aggregator: str) -> None:
+    graph = random_graph()
+    model = GraphSAGE(5, 3, aggregator=aggregator, hidden_channels=8).eval()
+    for batch in NeighborLoader(graph, n_init=5, fanout=(2, 2), num_workers=0):
+        assert batch.x is not None
+        expected = model(batch.x, batch)
+        torch.testing.assert_close(model(batch.x.to_sparse_csr(), batch), expected)
+
+
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
 def test_reset(aggregator: str) -> None:
     assert a_reset_draws_all_weights(GraphSAGE(5, 3, aggregator=aggregator, hidden_channels=8))
 

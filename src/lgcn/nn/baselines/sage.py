@@ -10,13 +10,15 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import LSTMAggregation
 from torch_geometric.nn.dense import Linear
 
+from lgcn.csr import take_rows
 from lgcn.graph import Graph
-from lgcn.nn.baselines.inputs import dense, drop
+from lgcn.nn.baselines.inputs import SparseLinear, dense, drop
 from lgcn.nn.baselines.stack import Stack, widths
 from lgcn.nn.k_largest_aggregation import KLargestAggregation
 from lgcn.sampling.neighbors import rows_of_layers
 
 AGGREGATORS = ("gcn", "mean", "pool", "lstm")
+LINEAR = ("gcn", "mean")  # in the neighbours' features
 # Features that the pooled layer and the LSTM make of the neighbours': the program's "small" sizes.
 POOL_CHANNELS, LSTM_CHANNELS = 512, 128
 
@@ -77,7 +79,8 @@ class GraphSAGE(Stack):
         index, _ = graph.edges(self_loops=self_loops)
         rowptr = graph.adjacency(self_loops=self_loops).rowptr
         *layers, classifier = self.layers
-        x = dense(x)
+        if self.aggregator not in LINEAR:
+            x = dense(x)
         for number, rows in enumerate(rows_of_layers(graph, len(layers))):
             x = drop(self.activation(x) if number > 0 else x, self.dropout, self.training)
             edges = index if rows == graph.num_nodes else index[:, : int(rowptr[rows])]
@@ -120,10 +123,24 @@ class SAGELayer(Module):
                 module.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor, rows: int) -> Tensor:
-        """The new features of the first so many nodes, which the edges lead to."""
+        """The new features of the first so many nodes, which the edges lead to.
+
+        Of sparse features the linear maps come first: the mean is then over few features instead of
+        thousands.
+        """
+        if x.layout == torch.sparse_csr:
+            return self._of_sparse(x, edge_index, rows)
         sources = x if self.project is None else F.relu(self.project(x))
         out: Tensor = self.neighbors((sources, None), edge_index, size=(len(x), rows))
         return out if self.own is None else torch.cat([self.own(x[:rows]), out], dim=1)
+
+    def _of_sparse(self, x: Tensor, edge_index: Tensor, rows: int) -> Tensor:
+        sources = SparseLinear(self.neighbors.lin_l)(x)
+        size = (len(x), rows)
+        out: Tensor = self.neighbors.propagate(edge_index, x=(sources, None), size=size)
+        if self.own is None:
+            return out
+        return torch.cat([SparseLinear(self.own)(take_rows(x, slice(rows))), out], dim=1)
 
 
 def _linear(in_channels: int, out_channels: int, bias: bool = False) -> Linear:
