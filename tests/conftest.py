@@ -9,6 +9,7 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,9 @@ hypothesis.settings.load_profile("lgcn")
 
 torch.set_num_threads(1)
 numba.set_num_threads(1)
+
+# A shell's background jobs ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
