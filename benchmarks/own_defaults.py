@@ -56,6 +56,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "wide, lr 0.03": {**WIDE, "lr": 0.03},
     "wide, decay 0.005": {**WIDE, "weight_decay": 0.005},
     "wide, zeros fill up": {**WIDE, "zeros": "pad"},
+    "wide, features of length one": {**WIDE, "input_scale": None},
     "wider": {**WIDE, "hidden_channels": 128, "lgcl_channels": 64},
     "sub-graphs": SUBGRAPHS,
     "sub-graphs of 5000": {**SUBGRAPHS, "max_nodes": 5000},

@@ -21,7 +21,7 @@ import optuna
 from benchmarks._common import machine, write
 from lgcn import load_dataset
 from lgcn.errors import LGCNError
-from lgcn.experiments.jobs import GRAPHS
+from lgcn.experiments.jobs import GRAPHS, split_options
 from lgcn.training import Config, train
 
 FIRST_SEED = 1000
@@ -62,23 +62,21 @@ def _lgcn_on_graphs(trial: optuna.Trial) -> dict[str, Any]:
 
 
 def _rival(trial: optuna.Trial) -> dict[str, Any]:
-    return {
-        "hidden_channels": trial.suggest_categorical("hidden_channels", [16, 32, 64, 128, 256]),
-        "num_layers": trial.suggest_int("num_layers", 1, 3),
-        "dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1),
-        **_optimisation(trial),
-    }
+    return _layers(trial, [16, 32, 64, 128, 256])
 
 
 def _gat(trial: optuna.Trial) -> dict[str, Any]:
     rate = trial.suggest_float("adj_dropout", 0.0, 0.8, step=0.1)
-    heads = {"hidden_channels": trial.suggest_categorical("hidden_channels", [8, 16, 32])}
-    rest = {
+    return {"adj_dropout": rate, **_layers(trial, [8, 16, 32])}  # of each of its heads
+
+
+def _layers(trial: optuna.Trial, widths: list[int]) -> dict[str, Any]:
+    return {
+        "hidden_channels": trial.suggest_categorical("hidden_channels", widths),
         "num_layers": trial.suggest_int("num_layers", 1, 3),
         "dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1),
         **_optimisation(trial),
     }
-    return {"adj_dropout": rate, **heads, **rest}
 
 
 def _optimisation(trial: optuna.Trial) -> dict[str, Any]:
@@ -130,12 +128,11 @@ def search(arguments: argparse.Namespace, path: Path) -> optuna.Study:
     study = optuna.create_study(
         direction="maximize", sampler=optuna.samplers.TPESampler(seed=SAMPLER_SEED)
     )
-    without_split = arguments.dataset in GRAPHS
-    recipe, suggest = (SPACES_ON_GRAPHS if without_split else SPACES)[arguments.model]
+    dataset = arguments.dataset
+    recipe, suggest = (SPACES_ON_GRAPHS if dataset in GRAPHS else SPACES)[arguments.model]
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
-    options: list[dict[str, Any]] = [{"split_seed": s} if without_split else {} for s in seeds]
-    graphs = [load_dataset(arguments.dataset, **one) for one in options]
-    given: dict[str, Any] = {"dataset": arguments.dataset, "recipe": recipe}
+    graphs = [load_dataset(dataset, **split_options(dataset, seed)) for seed in seeds]
+    given: dict[str, Any] = {"dataset": dataset, "recipe": recipe}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
 

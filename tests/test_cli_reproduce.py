@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
 from experiments.fakes import fake_job, fake_record, run_fake, run_without_citeseer
@@ -157,6 +158,16 @@ def test_ctrl_c_says_how_to_go_on(
     output = lgcn_("reproduce", "table2", "--out", "a folder")
     assert output.code == 130
     assert output.err.strip().endswith("Go on with: lgcn reproduce table2 --out 'a folder'")
+
+
+def test_the_help_names_every_target() -> None:
+    """Typed there, since plans are not imported for a help text."""
+    [argument] = [
+        p
+        for p in typer.main.get_command(cli.app).commands["reproduce"].params  # type: ignore[attr-defined]
+        if p.name == "target"
+    ]
+    assert argument.help == f"{', '.join(TARGETS)}, or all of them."
 
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

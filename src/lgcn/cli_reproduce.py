@@ -28,7 +28,8 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="table2, table3, table4, table5, figure5, ablation, text, best, or all of them."
+            help="table2, table3, table4, table5, figure5, ablation, text, best, best-graphs, "
+            "best-ppi, or all of them."
         ),
     ],
     datasets: Annotated[

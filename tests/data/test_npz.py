@@ -197,6 +197,7 @@ def test_half_of_the_labelled_nodes_to_train_on(tmp_path: Path) -> None:
         feat_shape=np.array([23, 1]),
     )
     graph = load_dataset("small-half", tmp_path)
+    assert graph.name == "small-half"
     counts = [[int(mask[labels == c].sum()) for c in (0, 1, -1)] for mask in masks_of(graph)]
     assert counts == [[4, 6, 0], [2, 3, 0], [2, 3, 0]]
     share = load_dataset("small", tmp_path, train_share=0.5)

@@ -10,6 +10,7 @@ import torch
 from lgcn import LGCN, Graph
 from lgcn.data.check import suggest_k
 from lgcn.errors import UsageError
+from lgcn.nn.models import MODELS
 from lgcn.training import Config
 from lgcn.training.config import (
     EVALUATED_VALUES,
@@ -193,6 +194,13 @@ def test_features_are_scaled_to_length_one_where_no_factor_is_given():
         config.model_options()
     assert config.resolve(graph).input_scale == pytest.approx(0.25)
     assert config.resolve(graph).model_options()["input_scale"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "lgcn"])
+def test_other_models_need_a_layer(model: str):
+    with pytest.raises(UsageError, match=f"num_layers must be at least 1 for model={model}, got 0"):
+        Config.create(model=model, num_layers=0)
+    assert Config.create(model="lgcn", num_layers=0).num_layers == 0
 
 
 def test_what_is_given_stays():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from lgcn.data.digits import load_digits
 from lgcn.data.locate import missing_files
-from lgcn.data.npz import find_npz, load_npz, npz_names
+from lgcn.data.npz import HALF, find_npz, load_half, load_npz, npz_names
 from lgcn.data.planetoid import load_planetoid, planetoid_files
 from lgcn.data.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
 from lgcn.data.splits import random_split
@@ -29,10 +29,6 @@ __all__ = [
     "random_split",
     "synthetic",
 ]
-
-
-# NAME-half is the graph of NAME.npz with half of its labelled nodes to train on.
-HALF = "-half"
 
 
 class _Dataset(NamedTuple):
@@ -161,9 +157,10 @@ def _dataset(name: str, root: str | Path | None) -> _Dataset:
         return DATASETS[name]
     if is_store(name):
         return DATASETS["store"]._replace(load=partial(_from_store, name))
-    path, train_share = find_npz(name, root), None
+    load: Callable[..., Graph] = load_npz
+    path = find_npz(name, root)
     if path is None and name.endswith(HALF):
-        path, train_share = find_npz(name.removesuffix(HALF), root), 0.5
+        path, load = find_npz(name.removesuffix(HALF), root), load_half
     if path is None and name.endswith(".npz"):
         raise missing_files(name, [name], root, ("npz",))
     if path is None:
@@ -172,8 +169,7 @@ def _dataset(name: str, root: str | Path | None) -> _Dataset:
             f"there is no data set {name!r}{_suggest(name, names)}. Choose one of "
             f"{', '.join(names)}, or give the path of an .npz file or of a graph store"
         )
-    load = partial(load_npz, path, train_share=train_share)
-    return _Dataset(f"graph in {path}", load, lambda _: [path])
+    return _Dataset(f"graph in {path}", partial(load, path), lambda _: [path])
 
 
 def _suggest(word: str, known: list[str]) -> str:

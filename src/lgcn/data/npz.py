@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from lgcn.graph import Graph
 
 REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
 MAX_CLASSES = 1_000_000  # more is damage, and would ask for memory by the number of classes
+HALF = "-half"
 OPTIONAL = ("feat_values", "classes", "names")
 
 
@@ -91,6 +93,18 @@ def load_npz(
         label_names=label_names,
         name=path.stem,
     )
+
+
+def load_half(path: str | Path, *, split_seed: int = 0, normalize_features: bool = True) -> Graph:
+    """The graph of a file NAME.npz as NAME-half: with half of its labelled nodes to train on.
+
+    Args:
+        path, split_seed, normalize_features: See :func:`load_npz`.
+    """
+    graph = load_npz(
+        path, train_share=0.5, split_seed=split_seed, normalize_features=normalize_features
+    )
+    return replace(graph, name=graph.name + HALF)
 
 
 def find_npz(name: str, root: str | Path | None = None) -> Path | None:

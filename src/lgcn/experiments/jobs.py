@@ -42,8 +42,7 @@ class Job:
 
     @property
     def dataset_options(self) -> dict[str, Any]:
-        """The seed draws the split too, where the graph comes without one."""
-        return {"split_seed": self.seed} if self.dataset in GRAPHS else {}
+        return split_options(self.dataset, self.seed)
 
     @property
     def cost(self) -> float:
@@ -58,6 +57,11 @@ class Job:
             "seed": self.seed,
             "settings": dict(self.settings),
         }
+
+
+def split_options(dataset: str, seed: int) -> dict[str, Any]:
+    """Where a graph comes without a split, the seed of a run draws it."""
+    return {"split_seed": seed} if dataset in GRAPHS else {}
 
 
 def make_job(system: str, dataset: str, seed: int, settings: Mapping[str, Any]) -> Job:

@@ -185,6 +185,10 @@ class Config:
         for key, value in settings.items():
             settings[key] = _checked(known[key], value)
         config = cls(**settings)
+        if config.model != "lgcn" and config.num_layers < 1:
+            raise UsageError(
+                f"num_layers must be at least 1 for model={config.model}, got {config.num_layers}"
+            )
         if config.n_init and config.max_nodes and config.n_init > config.max_nodes:
             raise UsageError(
                 f"n_init must be at most max_nodes ({config.max_nodes}), got {config.n_init}"

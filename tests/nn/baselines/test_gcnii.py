@@ -1,4 +1,4 @@
-"""GCNII against dense matrices and against its own sums."""
+"""GCNII against dense matrices."""
 
 import math
 from collections.abc import Callable

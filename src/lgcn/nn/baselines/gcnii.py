@@ -2,10 +2,9 @@
 
 from torch import Tensor
 from torch_geometric.nn import GCN2Conv
-from torch_geometric.nn.dense import Linear
 
 from lgcn.graph import Graph
-from lgcn.nn.baselines.inputs import SparseLinear, drop
+from lgcn.nn.baselines.inputs import SparseLinear, drop, glorot_linear
 from lgcn.nn.baselines.stack import Stack
 
 
@@ -49,9 +48,8 @@ class GCNII(Stack):
     ) -> None:
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1, got {num_layers}")
-        options = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
-        first = SparseLinear(Linear(in_channels, hidden_channels, **options))
-        last = Linear(hidden_channels, num_classes, **options)
+        first = SparseLinear(glorot_linear(in_channels, hidden_channels))
+        last = glorot_linear(hidden_channels, num_classes)
         # The graph has its adjacency normalised already, once for all layers and epochs.
         between = [
             GCN2Conv(hidden_channels, alpha, theta, number, shared_weights=False, normalize=False)

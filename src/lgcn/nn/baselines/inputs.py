@@ -21,8 +21,24 @@ def dense(x: Tensor) -> Tensor:
     return x.to_dense() if x.layout == torch.sparse_csr else x
 
 
+def glorot_linear(in_channels: int, out_channels: int, bias: bool = True) -> Linear:
+    """A linear map with the initialisation that the papers have."""
+    return Linear(
+        in_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros"
+    )
+
+
+def apply_linear(linear: Linear, x: Tensor) -> Tensor:
+    """A linear map of dense features, or of sparse ones at the cost of their non-zeros."""
+    if x.layout != torch.sparse_csr:
+        out: Tensor = linear(x)
+        return out
+    out = spmm(*csr_parts(x), linear.weight.t().contiguous())
+    return out if linear.bias is None else out + linear.bias
+
+
 class SparseLinear(Module):
-    """A PyG layer's linear map, for sparse features too, at the cost of their non-zeros."""
+    """A PyG layer's linear map, for sparse features too."""
 
     def __init__(self, linear: Linear) -> None:
         super().__init__()
@@ -32,8 +48,4 @@ class SparseLinear(Module):
         self.linear.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.layout != torch.sparse_csr:
-            out: Tensor = self.linear(x)
-            return out
-        out = spmm(*csr_parts(x), self.linear.weight.t().contiguous())
-        return out if self.linear.bias is None else out + self.linear.bias
+        return apply_linear(self.linear, x)

@@ -3,10 +3,9 @@
 from itertools import pairwise
 
 from torch import Tensor
-from torch_geometric.nn.dense import Linear
 
 from lgcn.graph import Graph
-from lgcn.nn.baselines.inputs import SparseLinear
+from lgcn.nn.baselines.inputs import SparseLinear, glorot_linear
 from lgcn.nn.baselines.stack import Stack, widths
 
 
@@ -35,12 +34,7 @@ class MLP(Stack):
         dropout: float = 0.5,
     ) -> None:
         sizes = widths(in_channels, hidden_channels, num_layers, num_classes)
-        layers = [
-            SparseLinear(
-                Linear(before, after, weight_initializer="glorot", bias_initializer="zeros")
-            )
-            for before, after in pairwise(sizes)
-        ]
+        layers = [SparseLinear(glorot_linear(before, after)) for before, after in pairwise(sizes)]
         super().__init__(layers, dropout)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:

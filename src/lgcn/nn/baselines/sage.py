@@ -8,11 +8,10 @@ from torch import Tensor
 from torch.nn import Module
 from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import LSTMAggregation
-from torch_geometric.nn.dense import Linear
 
 from lgcn.csr import take_rows
 from lgcn.graph import Graph
-from lgcn.nn.baselines.inputs import SparseLinear, dense, drop
+from lgcn.nn.baselines.inputs import apply_linear, dense, drop, glorot_linear
 from lgcn.nn.baselines.stack import Stack, widths
 from lgcn.nn.k_largest_aggregation import KLargestAggregation
 from lgcn.sampling.neighbors import rows_of_layers
@@ -71,7 +70,7 @@ class GraphSAGE(Stack):
             )
         sizes = widths(in_channels, hidden_channels, num_layers, hidden_channels)
         layers = [SAGELayer(before, after, aggregator) for before, after in pairwise(sizes)]
-        super().__init__([*layers, _linear(hidden_channels, num_classes, bias=True)], dropout)
+        super().__init__([*layers, glorot_linear(hidden_channels, num_classes)], dropout)
         self.aggregator = aggregator
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
@@ -102,10 +101,14 @@ class SAGELayer(Module):
     def __init__(self, in_channels: int, out_channels: int, aggregator: str) -> None:
         super().__init__()
         half = out_channels if aggregator == "gcn" else out_channels // 2
-        self.own = None if aggregator == "gcn" else _linear(in_channels, out_channels - half)
+        self.own = (
+            None
+            if aggregator == "gcn"
+            else glorot_linear(in_channels, out_channels - half, bias=False)
+        )
         self.project = None
         if aggregator == "pool":
-            self.project = _linear(in_channels, POOL_CHANNELS, bias=True)
+            self.project = glorot_linear(in_channels, POOL_CHANNELS)
             # The maximum, at a fifth of what PyG's costs in the backward pass.
             largest = KLargestAggregation(1)
             self.neighbors = SAGEConv(POOL_CHANNELS, half, largest, root_weight=False, bias=False)
@@ -135,18 +138,12 @@ class SAGELayer(Module):
         return out if self.own is None else torch.cat([self.own(x[:rows]), out], dim=1)
 
     def _of_sparse(self, x: Tensor, edge_index: Tensor, rows: int) -> Tensor:
-        sources = SparseLinear(self.neighbors.lin_l)(x)
+        sources = apply_linear(self.neighbors.lin_l, x)
         size = (len(x), rows)
         out: Tensor = self.neighbors.propagate(edge_index, x=(sources, None), size=size)
         if self.own is None:
             return out
-        return torch.cat([SparseLinear(self.own)(take_rows(x, slice(rows))), out], dim=1)
-
-
-def _linear(in_channels: int, out_channels: int, bias: bool = False) -> Linear:
-    return Linear(
-        in_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros"
-    )
+        return torch.cat([apply_linear(self.own, take_rows(x, slice(rows))), out], dim=1)
 
 
 class LastState(LSTMAggregation):  # type: ignore[misc]
