@@ -59,6 +59,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"cnn": "single"},
     {"classifier": "diffusion", "hops": 3},
     {"classifier": "diffusion", "hops": 0, "embedding": "linear", "cnn": "shared"},
+    {"mean": True, "rank": "raw", "cnn": "single", "self_loops": False},
+    {"mean": True},
     {"activation": "relu", "k": 3},
     {"activation": "gelu", "batch_norm": "running"},
     {"activation": "relu", "batch_norm": "batch"},
@@ -227,7 +229,7 @@ def test_features_gathered_for_a_device_that_cannot_hold_all(random_graph: Rando
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("fits", [True, False])
-@pytest.mark.parametrize("options", OPTIONS[:14], ids=str)
+@pytest.mark.parametrize("options", OPTIONS[:16], ids=str)
 def test_a_gpu_computes_the_same(
     random_graph: RandomGraph, options: dict[str, Any], fits: bool, monkeypatch: Any
 ) -> None:

@@ -60,7 +60,7 @@ def test_seeds_draw_the_splits_of_graphs_without_one(
     search.main()
     assert asked == [("wordnet31-half", {"split_seed": seed}) for seed in (1000, 1001)]
     [trial] = json.loads((tmp_path / "a.json").read_text())["trials"]
-    assert {"cnn", "hidden_channels", "agreement"} <= trial["params"].keys()
+    assert {"rank", "mean", "num_layers"} <= trial["params"].keys()
 
 
 STUDIES = sorted((Path(__file__).parents[1] / search.OUT).glob("*.json"))

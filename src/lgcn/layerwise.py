@@ -239,7 +239,7 @@ class _Blocks:
             return layer.convolve(layer.select(near, own.compute(start, stop), adjacency))
 
         # The grid, and about as much of what was chosen and of what the convolutions make.
-        values = 3 * (layer.k + 1) * layer.in_channels
+        values = 3 * layer.positions * layer.in_channels
         return _Rows(compute, layer.out_channels, values, self.graph.rowptr)
 
     def _norm(self, name: str, norm: Module, rows: _Rows) -> _Rows:

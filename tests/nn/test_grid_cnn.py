@@ -76,7 +76,7 @@ def test_equals_conv1d_with_gradients(
 @pytest.mark.parametrize("largest", [0, 2**18])
 def test_no_copy_between_the_modules(monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
     monkeypatch.setattr(grid_cnn, "MAX_MATRIX", largest)
-    first, activation, dropout, _ = double_cnn(6, 4, 8, 0.5, F.relu)
+    first, activation, dropout, _ = double_cnn(6, 4, 9, 0.5, F.relu)
     x = grid(7, 9, 6).float()
     for module in (first, activation, dropout):
         out = module(x.transpose(1, 2))
@@ -85,16 +85,16 @@ def test_no_copy_between_the_modules(monkeypatch: pytest.MonkeyPatch, largest: i
 
 
 def test_weights_have_the_names_and_shapes_of_torch() -> None:
-    shapes = {name: tuple(p.shape) for name, p in double_cnn(6, 4, 8, 0.5, None).named_parameters()}
+    shapes = {name: tuple(p.shape) for name, p in double_cnn(6, 4, 9, 0.5, None).named_parameters()}
     assert shapes == {"0.weight": (5, 6, 5), "0.bias": (5,), "3.weight": (4, 5, 5)}
-    shapes = {name: tuple(p.shape) for name, p in single_cnn(6, 4, 8).named_parameters()}
+    shapes = {name: tuple(p.shape) for name, p in single_cnn(6, 4, 9).named_parameters()}
     assert shapes == {"0.weight": (4, 6, 9), "0.bias": (4,)}
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 8])
 @pytest.mark.parametrize("kind", ["double", "single"])
 def test_folded_equals_unfolded(k: int, kind: str) -> None:
-    cnn = single_cnn(6, 4, k) if kind == "single" else double_cnn(6, 4, k, 0.5, None)
+    cnn = single_cnn(6, 4, k + 1) if kind == "single" else double_cnn(6, 4, k + 1, 0.5, None)
     cnn = double(cnn).eval()
     x = grid(7, k + 1, 6)
     weight, bias = cnn.folded()
@@ -111,14 +111,14 @@ def test_folded_with_three_convolutions_and_biases() -> None:
 
 def test_folded_is_close_in_single_precision() -> None:
     torch.manual_seed(0)
-    cnn = double_cnn(32, 8, 8, 0.84, None).eval()
+    cnn = double_cnn(32, 8, 9, 0.84, None).eval()
     x = torch.randn(500, 9, 32).transpose(1, 2)
     unfolded = cnn[3](cnn[0](x))
     assert (cnn(x) - unfolded).norm() < 1e-6 * unfolded.norm()
 
 
 def test_gradients_go_through_the_folded_map() -> None:
-    cnn = double(double_cnn(6, 4, 8, 0.0, None))
+    cnn = double(double_cnn(6, 4, 9, 0.0, None))
     x = grid(7, 9, 6).transpose(1, 2)
     gradients = []
     for training in (True, False):
@@ -136,16 +136,16 @@ def folds(cnn: GridCNN) -> bool:
 
 
 def test_folds_only_at_inference_with_the_identity() -> None:
-    assert folds(double_cnn(6, 4, 8, 0.5, None).eval())
-    assert not folds(double_cnn(6, 4, 8, 0.5, None).train())
-    assert not folds(double_cnn(6, 4, 8, 0.5, F.relu).eval())
-    changed = double_cnn(6, 4, 8, 0.5, None).eval()
+    assert folds(double_cnn(6, 4, 9, 0.5, None).eval())
+    assert not folds(double_cnn(6, 4, 9, 0.5, None).train())
+    assert not folds(double_cnn(6, 4, 9, 0.5, F.relu).eval())
+    changed = double_cnn(6, 4, 9, 0.5, None).eval()
     changed[1] = ReLU()
     assert not folds(changed)
 
 
 def test_the_folded_map_follows_the_weights() -> None:
-    cnn = double_cnn(6, 4, 8, 0.5, None).eval()
+    cnn = double_cnn(6, 4, 9, 0.5, None).eval()
     x = torch.randn(3, 6, 9)
     before = cnn(x)
     with torch.no_grad():
@@ -154,7 +154,7 @@ def test_the_folded_map_follows_the_weights() -> None:
 
 
 def test_activation_between_the_convolutions() -> None:
-    cnn = double(double_cnn(6, 4, 8, 0.5, F.relu)).eval()
+    cnn = double(double_cnn(6, 4, 9, 0.5, F.relu)).eval()
     first, second = as_torch(cnn)
     x = grid(7, 9, 6).transpose(1, 2)
     torch.testing.assert_close(cnn(x), second(first(x).relu()))

@@ -13,6 +13,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from lgcn import Graph, LGConv
 from lgcn.data import synthetic
 from lgcn.nn import lg_conv
+from lgcn.nn.lg_conv import Rank
 from lgcn.ops import spmm
 
 RandomGraph = Callable[..., Graph]
@@ -203,6 +204,51 @@ def test_selection_equals_dense_products(
     torch.testing.assert_close(conv(graph.x, graph), conv.convolve(expected))
 
 
+@pytest.mark.parametrize("rank", ["raw", "normalized"])
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mean_of_all_neighbours_ends_the_grid(
+    random_graph: RandomGraph, rank: str, self_loops: bool, weighted: bool
+) -> None:
+    graph = random_graph(weighted=weighted)
+    matrix = dense_adjacency(graph, rank, self_loops)
+    conv = LGConv(5, 3, k=4, rank=rank, self_loops=self_loops, mean=True)
+    adjacency = graph.adjacency(normalize=rank == "normalized", self_loops=self_loops)
+    grid = conv.select(graph.x, graph.x, adjacency)
+    assert grid.shape == (12, 6, 5)
+    torch.testing.assert_close(grid[:, :5], dense_grid(graph.x, matrix, 4, "pad"))
+    total = matrix @ graph.x
+    degree = matrix.sum(1, keepdim=True)
+    torch.testing.assert_close(grid[:, 5], total / degree if rank == "raw" else total)
+
+
+def test_the_mean_of_no_neighbours_is_zero() -> None:
+    graph = Graph.from_edge_index(torch.tensor([[0], [1]]), 2)
+    grid = LGConv(1, 1, k=1, mean=True).select(*[torch.full((2, 1), 3.0)] * 2, graph.adjacency())
+    assert grid[:, 2].tolist() == [[0.0], [3.0]]
+
+
+@pytest.mark.parametrize("cnn", ["double", "single", "shared"])
+def test_every_cnn_covers_the_mean(random_graph: RandomGraph, cnn: str) -> None:
+    graph, conv = random_graph(), LGConv(5, 5, k=4, cnn=cnn, mean=True)
+    grid = conv.select(graph.x, graph.x, graph.adjacency())
+    out = conv.convolve(grid)
+    assert out.shape == (12, 5)
+    grid[:, 5] += 1
+    assert not torch.isclose(conv.convolve(grid), out).any()
+
+
+def test_gradients_flow_through_the_mean(random_graph: RandomGraph) -> None:
+    graph = random_graph(weighted=True)
+    conv = LGConv(5, 2, k=1, cnn="single", mean=True).double()
+    x, weight = (t.double().requires_grad_() for t in (graph.x, graph.edge_weight))
+
+    def layer(x: Tensor, weight: Tensor) -> Tensor:
+        return conv(x, graph.edge_index, weight)
+
+    assert torch.autograd.gradcheck(layer, (x, weight))
+
+
 @settings(max_examples=20)
 @given(
     seed=st.integers(0, 999), rank=st.sampled_from(("raw", "normalized")), weighted=st.booleans()
@@ -256,7 +302,9 @@ def test_gradients_reach_everything(random_graph: RandomGraph) -> None:
         assert tensor.grad.abs().sum() > 0
 
 
-@pytest.mark.parametrize("options", [{}, {"rank": "normalized", "self_loops": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"mean": True}, {"rank": "normalized", "self_loops": True, "mean": True}]
+)
 def test_compiles_without_a_break(random_graph: RandomGraph, options: dict[str, object]) -> None:
     graph, conv = random_graph(), LGConv(5, 3, k=4, **options)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
@@ -312,11 +360,12 @@ def test_wrong_inputs_are_named(random_graph: RandomGraph) -> None:
 
 @pytest.mark.parametrize("largest", [1, 100, 333])
 @pytest.mark.parametrize("rank", ["raw", "normalized"])
+@pytest.mark.parametrize(("k", "mean"), [(4, False), (3, True)])
 def test_blocks_of_rows_give_the_same(
-    largest: int, rank: str, monkeypatch: pytest.MonkeyPatch
+    largest: int, rank: Rank, k: int, mean: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = synthetic(num_nodes=50, num_features=6, seed=0)
-    conv = LGConv(6, 5, k=4, rank=rank, self_loops=rank == "normalized").eval()  # type: ignore[arg-type]
+    conv = LGConv(6, 5, k, rank=rank, self_loops=rank == "normalized", mean=mean).eval()
     with torch.no_grad():
         whole = conv(graph.x, graph)
         monkeypatch.setattr(lg_conv, "MAX_GRID", largest)

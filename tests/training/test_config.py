@@ -14,6 +14,7 @@ from lgcn.nn.models import MODELS
 from lgcn.training import Config
 from lgcn.training.config import (
     EVALUATED_VALUES,
+    MANY_LABELS,
     WHOLE_GRAPH_VALUES,
     merge_settings,
     parse_setting,
@@ -34,9 +35,9 @@ def test_defaults_are_the_papers_numbers():
         "max_nodes": 2000,
         "optimizer": "adam",
     }
-    config = Config.create().to_dict()
-    assert {key: config[key] for key in paper} == paper
-    assert Config.create() == Config()
+    config = Config.create(dataset="cora")
+    assert {key: getattr(config, key) for key in paper} == paper
+    assert config == Config(dataset="cora")
 
 
 def test_unknown_key_suggests_a_close_one():
@@ -177,18 +178,66 @@ def ring(num_nodes: int) -> Graph:
     return Graph.from_edge_index(torch.stack([nodes, nodes.roll(1)]), undirected=True)
 
 
-def test_own_data_leave_k_and_training_to_the_graph():
+def test_own_data_leave_training_and_scale_to_the_graph():
     config = Config.create(dataset="tables")
-    assert (config.k, config.training) == (None, "auto")
+    assert (config.input_scale, config.training) == (None, "auto")
     resolved = config.resolve(ring(100))
-    assert (resolved.k, resolved.training) == (suggest_k(ring(100)), "whole")
-    assert resolved == replace(config, k=resolved.k, training="whole", evaluate_on="graph")
+    assert (resolved.input_scale, resolved.training) == (1.0, "whole")
+    assert resolved == replace(config, input_scale=1.0, training="whole", evaluate_on="graph")
     assert resolved.resolve(ring(100)) is resolved
+
+
+def test_k_is_chosen_by_the_degrees_where_none_is_given():
+    assert Config.create(dataset="tables", k=None).resolve(ring(100)).k == suggest_k(ring(100))
+
+
+def labelled(nodes_a_class: int) -> Graph:
+    y = torch.arange(3).repeat(nodes_a_class + 10)
+    return replace(
+        ring(len(y)),
+        x=torch.ones(len(y), 2),
+        y=y,
+        train_mask=torch.arange(len(y)) < 3 * nodes_a_class,
+    )
+
+
+def test_many_labels_ask_for_other_settings_of_the_recipe():
+    config = Config.create(dataset="tables")
+    few = config.resolve(labelled(MANY_LABELS - 1))
+    many = config.resolve(labelled(MANY_LABELS))
+    assert (few.labels, few.views, few.cnn) == ("auto", 2, "shared")
+    assert (many.labels, many.views, many.cnn) == ("many", 1, "single")
+    given = Config.create(dataset="tables", labels="many").resolve(labelled(5))
+    assert replace(many, input_scale=given.input_scale) == given
+    forced = Config.create(dataset="tables", labels="few").resolve(labelled(MANY_LABELS))
+    assert forced.views == 2
+    assert many.resolve(labelled(5)) == many
+
+
+def test_what_is_given_or_replaced_stays_where_labels_are_many():
+    graph = labelled(MANY_LABELS)
+    config = Config.create(dataset="tables", views=2, agreement=0.5).resolve(graph)
+    assert (config.views, config.agreement, config.cnn) == (2, 0.5, "single")
+    config = replace(Config.create(dataset="tables"), lr=0.3).resolve(graph)
+    assert (config.lr, config.cnn) == (0.3, "single")
+
+
+def test_the_papers_graphs_have_one_set_of_settings():
+    config = Config.create(dataset="cora", evaluate_on="graph").resolve(labelled(MANY_LABELS))
+    assert config == Config.create(dataset="cora", evaluate_on="graph", labels="many")
+
+
+def test_given_names_are_no_setting():
+    config = Config.create(k=3)
+    assert "given" not in config.to_dict()
+    assert "given" not in [name for name, _, _ in Config.describe()]
+    with pytest.raises(UsageError, match="unknown setting 'given'"):
+        Config.create(given=["k"])
 
 
 def test_features_are_scaled_to_length_one_where_no_factor_is_given():
     graph = replace(ring(4), x=torch.full((4, 4), 2.0))
-    assert Config.create().resolve(graph).input_scale == 1
+    assert Config.create(dataset="cora").resolve(graph).input_scale == 1
     config = Config.create(input_scale=None)
     with pytest.raises(UsageError, match="input_scale must be a number to build a model"):
         config.model_options()
@@ -204,7 +253,8 @@ def test_other_models_need_a_layer(model: str):
 
 
 def test_what_is_given_stays():
-    config = Config.create(dataset="tables", k=3, training="subgraph", evaluate_on="sampled")
+    given = {"input_scale": 1.0, "training": "subgraph", "evaluate_on": "sampled"}
+    config = Config.create(dataset="tables", **given)
     assert config.resolve(ring(100)) is config
     cora = Config.create(dataset="cora", evaluate_on="graph")
     assert cora.resolve(ring(100)) is cora
@@ -280,7 +330,9 @@ def test_broken_config_file_is_named(tmp_path: Path, content: bytes):
 
 
 def test_model_options_build_the_model():
-    model = LGCN(5, 3, **Config.create(hidden_channels=6, num_layers=3).model_options())
+    model = LGCN(
+        5, 3, **Config.create(dataset="cora", hidden_channels=6, num_layers=3).model_options()
+    )
     assert len(model.layers) == 3
     assert model(torch.rand(4, 5), torch.tensor([[0, 1], [1, 0]])).shape == (4, 3)
     assert sum(p.numel() for p in model.embedding.parameters()) == 5 * 6 + 6

@@ -41,7 +41,7 @@ def suggest_k(graph: Graph) -> int:
 
 
 def feature_length(graph: Graph) -> float:
-    """The root mean square length of the nodes' feature vectors; 1 where all are zero.
+    """The root mean square length of the nodes' feature vectors; 1 where there are none.
 
     Where the splits are separate graphs, those of training count. Of a large graph it is that of
     nodes at equal distances.
@@ -49,6 +49,8 @@ def feature_length(graph: Graph) -> float:
     Args:
         graph: The graph to be trained on.
     """
+    if graph.x is None:
+        return 1.0
     if graph.inductive:
         assert graph.train_mask is not None
         rows = graph.train_mask.nonzero().squeeze(1)
@@ -59,6 +61,22 @@ def feature_length(graph: Graph) -> float:
     values = x.values() if x.layout == torch.sparse_csr else x
     length = math.sqrt(float(values.double().square().sum()) / max(1, x.size(0)))
     return length or 1.0
+
+
+def labels_per_class(graph: Graph) -> float:
+    """Training nodes that a class has on average; 0 where there are none.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    if graph.y is None or graph.train_mask is None or graph.num_classes == 0:
+        return 0.0
+    nodes = graph.train_mask.nonzero().squeeze(1)
+    if graph.y.dim() == 1:
+        return len(nodes) / graph.num_classes
+    some = nodes[:: max(1, len(nodes) // SAMPLED_FEATURES)]  # of a large graph
+    labels = graph.y[some.to(graph.y.device)].sum() / max(1, len(some))
+    return float(labels) * len(nodes) / graph.num_classes
 
 
 @dataclass(frozen=True)

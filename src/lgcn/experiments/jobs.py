@@ -11,6 +11,7 @@ from typing import Any
 
 from lgcn.data import load_dataset
 from lgcn.experiments.systems import SYSTEMS
+from lgcn.memory import release_memory
 
 # Graphs without a split: 20 labels a class are for training, or half of all labels.
 GRAPHS = (
@@ -132,7 +133,9 @@ def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str,
             device=device,
             **dict(job.settings),
         )
-        return train(graph, config).record
+        record = train(graph, config).record
+        release_memory()  # others run beside this one
+        return record
     module, _, name = function.partition(":")
     result: dict[str, Any] = getattr(import_module(module), name)(
         graph, seed=job.seed, **job.settings

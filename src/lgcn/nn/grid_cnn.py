@@ -59,43 +59,43 @@ class GridCNN(Sequential):
         )
 
 
-def single_cnn(in_channels: int, out_channels: int, k: int) -> GridCNN:
-    """One convolution over all k + 1 positions."""
-    return GridCNN(GridConv(in_channels, out_channels, k + 1))
+def single_cnn(in_channels: int, out_channels: int, positions: int) -> GridCNN:
+    """One convolution over all positions."""
+    return GridCNN(GridConv(in_channels, out_channels, positions))
 
 
 def double_cnn(
     in_channels: int,
     out_channels: int,
-    k: int,
+    positions: int,
     dropout: float,
     activation: Callable[[Tensor], Tensor] | None,
 ) -> GridCNN:
-    """Two convolutions that take k + 1 positions to one, for odd k too.
+    """Two convolutions that take k + 1 positions to one, or any other number from two on.
 
     For even k both kernels have k / 2 + 1 positions, as in the paper. The second has no bias, as in
     the released program: with the identity between them it would add nothing.
     """
     hidden = max(1, (in_channels + out_channels) // 2)
     return GridCNN(
-        GridConv(in_channels, hidden, (k + 1) // 2 + 1),
+        GridConv(in_channels, hidden, positions // 2 + 1),
         Activation(activation),
         GridDropout(dropout),
-        GridConv(hidden, out_channels, k // 2 + 1, bias=False),
+        GridConv(hidden, out_channels, (positions + 1) // 2, bias=False),
     )
 
 
 class SharedKernel(Module):
-    r"""One kernel over all k + 1 positions that every channel has, without mixing channels.
+    r"""One kernel over all positions that every channel has, without mixing channels.
 
-    It has k + 1 weights :math:`1 + w_p` in all, and starts as the sum over the positions, from
-    which L2 on :math:`w` keeps it: with the normalised ranking, that is a step of propagation of
-    the node's k largest neighbours.
+    It has a weight :math:`1 + w_p` for each position, and starts as the sum over the positions,
+    from which L2 on :math:`w` keeps it: with the normalised ranking, that is a step of propagation
+    of the node's k largest neighbours.
     """
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, positions: int) -> None:
         super().__init__()
-        self.weight = Parameter(torch.empty(k + 1))
+        self.weight = Parameter(torch.empty(positions))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -12,6 +12,7 @@ from lgcn.csr import CSR, to_csr
 from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
 from lgcn.nn.grid_cnn import SharedKernel, double_cnn, single_cnn
+from lgcn.ops import spmm
 from lgcn.ops.k_largest import Zeros, k_largest_grid
 
 Rank = Literal["raw", "normalized"]
@@ -47,6 +48,9 @@ class LGConv(Module):
             does. (default: ``"raw"``)
         self_loops: Make every node a neighbour of itself. (default: ``False``)
         zeros: How zeros enter the selection, see :func:`lgcn.k_largest`. (default: ``"pad"``)
+        mean: Put the mean over all neighbours at the end of the grid, which then has
+            :math:`k + 2` positions: the k largest say nothing of the others. With the normalised
+            ranking it is the sum, whose entries are normalised already. (default: ``False``)
         dropout: Dropout rate of the selected values, and between the two convolutions.
             (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
@@ -68,6 +72,7 @@ class LGConv(Module):
         rank: Rank = "raw",
         self_loops: bool = False,
         zeros: Zeros = "pad",
+        mean: bool = False,
         dropout: float = 0.0,
         adj_dropout: float = 0.0,
         activation: Callable[[Tensor], Tensor] | None = None,
@@ -85,22 +90,24 @@ class LGConv(Module):
         self.rank = rank
         self.self_loops = self_loops
         self.zeros: Zeros = zeros
+        self.mean = mean
+        self.positions = k + 2 if mean else k + 1
         self.dropout = dropout
         self.adj_dropout = adj_dropout
         self.cnn: Module
         if isinstance(cnn, Module):
             self.cnn = cnn
         elif cnn in (None, "double"):
-            self.cnn = double_cnn(in_channels, out_channels, k, dropout, activation)
+            self.cnn = double_cnn(in_channels, out_channels, self.positions, dropout, activation)
         elif cnn == "single":
-            self.cnn = single_cnn(in_channels, out_channels, k)
+            self.cnn = single_cnn(in_channels, out_channels, self.positions)
         elif cnn == "shared":
             if out_channels != in_channels:
                 raise ValueError(
                     f"out_channels must be in_channels ({in_channels}) with cnn='shared', "
                     f"got {out_channels}"
                 )
-            self.cnn = SharedKernel(k)
+            self.cnn = SharedKernel(self.positions)
         else:
             raise ValueError(f"cnn must be 'double', 'single', 'shared' or a module, got {cnn!r}")
         self._own_cnn = isinstance(cnn, Module)
@@ -144,7 +151,10 @@ class LGConv(Module):
         return {"normalize": self.rank == "normalized", "self_loops": self.self_loops}
 
     def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
-        """The grid [N, k + 1, C]: own features, then the k largest of the neighbours."""
+        """The grid [N, k + 1, C]: own features, then the k largest of the neighbours.
+
+        With ``mean``, their mean follows, and the grid is [N, k + 2, C].
+        """
         if self.training:
             # Among competing zeros an entry of weight zero is none; else it would be a candidate.
             drop_entries = CSR.drop_weights if self.zeros == "compete" else CSR.drop_edges
@@ -154,9 +164,20 @@ class LGConv(Module):
             source = source.to(torch.get_autocast_dtype(source.device.type))
         own = None if own is None else own.to(source.dtype)
         weight = None if weight is None else weight.to(source.dtype)
-        return k_largest_grid(
+        grid = k_largest_grid(
             source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros
         )
+        if not self.mean:
+            return grid
+        return torch.cat([grid, self._mean(source, adjacency).unsqueeze(1)], dim=1)
+
+    def _mean(self, source: Tensor, adjacency: CSR) -> Tensor:
+        rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
+        total = spmm(rowptr, col, weight, source)
+        if self.rank == "normalized":
+            return total
+        weights = spmm(rowptr, col, weight, source.new_ones(len(source), 1))
+        return total / torch.where(weights == 0, 1, weights)
 
     def convolve(self, grid: Tensor) -> Tensor:
         """The 1-D CNN over the positions of the grid."""
@@ -167,7 +188,7 @@ class LGConv(Module):
             out = out.squeeze(2)
         if out.shape != (num_nodes, self.out_channels):
             raise ValueError(
-                f"cnn must map [{num_nodes}, {self.in_channels}, {self.k + 1}] to "
+                f"cnn must map [{num_nodes}, {self.in_channels}, {self.positions}] to "
                 f"[{num_nodes}, {self.out_channels}] or [{num_nodes}, {self.out_channels}, 1], "
                 f"got {list(out.shape)}"
             )
@@ -176,7 +197,7 @@ class LGConv(Module):
     def _by_blocks(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
         """The same for some rows after the others, so that a large graph's grid need not fit."""
         num_nodes = adjacency.rowptr.numel() - 1
-        rows = max(1, MAX_GRID // ((self.k + 1) * self.in_channels))
+        rows = max(1, MAX_GRID // (self.positions * self.in_channels))
         if rows >= num_nodes:
             return self.convolve(self.select(source, own, adjacency))
         parts = []

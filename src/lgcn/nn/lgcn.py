@@ -58,6 +58,8 @@ class LGCN(Module):
             ``"sum"`` adds up; layers with GCN's normalised adjacency always do.
             (default: ``True``)
         zeros: ``"compete"`` or ``"pad"``, see :func:`lgcn.k_largest`. (default: ``"compete"``)
+        mean: Put the neighbours' mean at the end of the LGCLs' grids, see :class:`LGConv`.
+            (default: ``False``)
         classifier: How the classifier sums over neighbours: ``"normalized"``, ``"sum"`` or
             ``"none"``, see :class:`GCNLayer`; or ``"diffusion"``, see :class:`lgcn.nn.Diffusion`.
             (default: ``"normalized"``)
@@ -94,6 +96,7 @@ class LGCN(Module):
         rank: Rank = "normalized",
         self_loops: bool = True,
         zeros: Zeros = "compete",
+        mean: bool = False,
         classifier: Aggregate | Literal["diffusion"] = "normalized",
         hops: int = 8,
         dropout: float = 0.84,
@@ -147,6 +150,7 @@ class LGCN(Module):
                         rank=rank,
                         self_loops=self_loops,
                         zeros=zeros,
+                        mean=mean,
                         dropout=dropout,
                         adj_dropout=adj_dropout,
                         activation=self.activation,

@@ -27,6 +27,8 @@ WHOLE_GRAPH_VALUES = 1_000_000
 # evaluate_on=auto takes it up to so many: no backward pass needs them, but an epoch should not wait
 # seconds for its scores.
 EVALUATED_VALUES = 4_000_000
+# labels=auto calls them many from so many training nodes a class on.
+MANY_LABELS = 100
 
 
 def _choice(default: str, *choices: str, doc: str) -> Any:
@@ -52,6 +54,14 @@ class Config:
     recipe: str = field(
         default="default", metadata={"doc": "settings below those that are given, see docs"}
     )
+    labels: str = _choice(
+        "auto",
+        "auto",
+        "few",
+        "many",
+        doc=f"which settings of the recipe, for few or many labels (auto: many are {MANY_LABELS} "
+        "training nodes a class)",
+    )
     seed: int = _number(0, 0, doc="of weights, dropout and sub-graphs")
     device: str = field(default="auto", metadata={"doc": "auto, cpu or cuda"})
 
@@ -69,6 +79,7 @@ class Config:
     rank: str = _choice("normalized", "normalized", "raw", doc="values that are ranked")
     self_loops: bool = _flag(True, "LGCLs select among a node's neighbours and itself")
     zeros: str = _choice("compete", "compete", "pad", doc="how zeros enter the ranking")
+    mean: bool = _flag(False, "LGCLs have the neighbours' mean beside the k largest")
     classifier: str = _choice(
         "normalized",
         "normalized",
@@ -166,6 +177,9 @@ class Config:
     compile: bool = _flag(False, "compile the model for training with torch.compile")
     capture: bool = _flag(True, "on a GPU, replay steps on fixed batches as CUDA graphs")
 
+    # Not a setting: the names of those that were given, over which no recipe has a say.
+    given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
     @classmethod
     def create(cls, **given: Any) -> "Config":
         """The defaults, the recipe's settings for the data set, and the given values, checked.
@@ -173,7 +187,7 @@ class Config:
         Where no ``recipe`` is given, it is the model's own: ``"default"`` for the LGCN, and
         ``"gcn"`` for ``model="gcn"``.
         """
-        known = {f.name: f for f in fields(cls)}
+        known = {f.name: f for f in _settings()}
         for key in given:
             if key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
@@ -181,10 +195,11 @@ class Config:
                 raise UsageError(f"unknown setting {key!r}; {hint}")
         dataset = given.get("dataset", cls.dataset)
         recipe = given.get("recipe") or default_recipe(given.get("model", cls.model))
-        settings = {**recipe_settings(recipe, dataset), **given, "recipe": recipe}
+        labels = given.get("labels", cls.labels)
+        settings = {**recipe_settings(recipe, str(dataset), labels), **given, "recipe": recipe}
         for key, value in settings.items():
             settings[key] = _checked(known[key], value)
-        config = cls(**settings)
+        config = cls(**settings, given=frozenset(given))
         if config.model != "lgcn" and config.num_layers < 1:
             raise UsageError(
                 f"num_layers must be at least 1 for model={config.model}, got {config.num_layers}"
@@ -221,7 +236,7 @@ class Config:
         """(name, default, what it is) of every setting; choices are named."""
         defaults = cls().to_dict()
         rows = []
-        for spec in fields(cls):
+        for spec in _settings():
             doc = spec.metadata["doc"]
             if "choices" in spec.metadata:
                 doc = f"{doc}: {', '.join(spec.metadata['choices'])}"
@@ -233,18 +248,21 @@ class Config:
         return {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
+            if key != "given"
         }
 
     def resolve(self, graph: Graph) -> "Config":
         """These settings with what depends on the graph put in.
 
+        Where ``labels`` is ``"auto"``, the recipe's settings for many labels take the place of
+        those for few where a class has a hundred training nodes on average; what was given stays.
         Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it; where ``input_scale`` is
         none, it becomes one over :func:`lgcn.data.check.feature_length`. Where ``training`` is
         ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1, are at
         most a million, and ``"subgraph"`` above. Where ``evaluate_on`` is ``"auto"``, it becomes
         ``"graph"`` while they are at most four million, and ``"sampled"`` above.
         """
-        config = self
+        config = self._for_labels(graph) if self.labels == "auto" else self
         if config.k is None:
             from lgcn.data.check import suggest_k
 
@@ -264,6 +282,23 @@ class Config:
             config = replace(config, evaluate_on="graph" if whole else "sampled")
         return config
 
+    def _for_labels(self, graph: Graph) -> "Config":
+        from lgcn.data.check import labels_per_class
+
+        if labels_per_class(graph) < MANY_LABELS:
+            return self
+        few, many = (
+            type(self).create(dataset=self.dataset, recipe=self.recipe, labels=labels)
+            for labels in ("few", "many")
+        )
+        changed = {
+            spec.name: getattr(many, spec.name)
+            for spec in _settings()
+            if spec.name not in self.given
+            and getattr(self, spec.name) == getattr(few, spec.name) != getattr(many, spec.name)
+        }
+        return replace(self, **{**changed, "labels": "many"})
+
     def model_options(self) -> dict[str, Any]:
         """The settings that the model's class takes."""
         for name in ("k", "input_scale"):
@@ -273,6 +308,10 @@ class Config:
                 )
         names = inspect.signature(model_class(self.model)).parameters
         return {key: value for key, value in asdict(self).items() if key in names}
+
+
+def _settings() -> list[Any]:
+    return [f for f in fields(Config) if f.name != "given"]
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch_geometric.nn.dense import Linear
 
-from lgcn.nn.baselines.inputs import SparseLinear, dense, drop
+from lgcn import Graph
+from lgcn.nn.baselines.inputs import SparseLinear, dense, drop, scale
+from lgcn.nn.models import MODELS
 
 
 @pytest.fixture
@@ -37,6 +39,23 @@ def test_drop_of_sparse_features_drops_stored_values(x: torch.Tensor) -> None:
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], 2 * x[kept])
     assert 0.4 < kept.sum() / (x != 0).sum() < 0.6
+
+
+def test_scale_multiplies_dense_and_stored_values(x: torch.Tensor) -> None:
+    assert scale(x, 1.0) is x
+    torch.testing.assert_close(scale(x, 3.0), 3 * x)
+    torch.testing.assert_close(scale(x.to_sparse_csr(), 3.0).to_dense(), 3 * x)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "lgcn"])
+def test_every_baseline_scales_its_input(name: str, x: torch.Tensor) -> None:
+    graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 3]]), 40, undirected=True)
+    model = MODELS[name](30, 4, input_scale=2.5).eval()
+    plain = MODELS[name](30, 4).eval()
+    plain.load_state_dict(model.state_dict())
+    for features in (x, x.to_sparse_csr()):
+        torch.testing.assert_close(model(features, graph), plain(2.5 * x, graph))
+    assert not torch.allclose(model(x, graph), plain(x, graph))
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -28,6 +28,7 @@ class ChebNet(Stack):
         hidden_channels: Width of the hidden layers. (default: 16)
         num_layers: Number of layers. (default: 2)
         dropout: Dropout rate of each layer's input. (default: 0.5)
+        input_scale: Factor of the input features. (default: 1)
 
     Shapes:
         - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
@@ -43,10 +44,11 @@ class ChebNet(Stack):
         hidden_channels: int = 16,
         num_layers: int = 2,
         dropout: float = 0.5,
+        input_scale: float = 1.0,
     ) -> None:
         sizes = widths(in_channels, hidden_channels, num_layers, num_classes)
         layers = [_NarrowChebConv(before, after, order + 1) for before, after in pairwise(sizes)]
-        super().__init__(layers, dropout)
+        super().__init__(layers, dropout, input_scale=input_scale)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         return self.apply_layers(x, *graph.edges())

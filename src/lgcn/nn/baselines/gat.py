@@ -23,6 +23,7 @@ class GAT(Stack):
         heads: Heads of all layers but the last. (default: 8)
         out_heads: Heads of the last layer. (default: 1)
         dropout: Dropout rate of each layer's input. (default: 0.6)
+        input_scale: Factor of the input features. (default: 1)
         adj_dropout: Dropout rate of the attention coefficients. (default: 0.6)
 
     Shapes:
@@ -41,6 +42,7 @@ class GAT(Stack):
         out_heads: int = 1,
         dropout: float = 0.6,
         adj_dropout: float = 0.6,
+        input_scale: float = 1.0,
     ) -> None:
         sizes = widths(in_channels, hidden_channels * heads, num_layers, num_classes)
         layers = []
@@ -56,7 +58,7 @@ class GAT(Stack):
             )
             layers.append(layer)
         layers[0].lin = SparseLinear(layers[0].lin)
-        super().__init__(layers, dropout, F.elu)
+        super().__init__(layers, dropout, F.elu, input_scale=input_scale)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         return self.apply_layers(x, graph.edges()[0])

@@ -29,6 +29,7 @@ class GCNII(Stack):
         alpha: Share of the first layer in each. (default: 0.5)
         theta: How fast the layers' maps approach the identity. (default: 1)
         dropout: Dropout rate of each layer's input. (default: 0.2)
+        input_scale: Factor of the input features. (default: 1)
 
     Shapes:
         - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
@@ -45,6 +46,7 @@ class GCNII(Stack):
         alpha: float = 0.5,
         theta: float = 1.0,
         dropout: float = 0.2,
+        input_scale: float = 1.0,
     ) -> None:
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1, got {num_layers}")
@@ -55,12 +57,12 @@ class GCNII(Stack):
             GCN2Conv(hidden_channels, alpha, theta, number, shared_weights=False, normalize=False)
             for number in range(1, num_layers + 1)
         ]
-        super().__init__([first, *between, last], dropout)
+        super().__init__([first, *between, last], dropout, input_scale=input_scale)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         edges = graph.edges(normalize=True, self_loops=True)
         first, *between, last = self.layers
-        start = x = self.activation(first(drop(x, self.dropout, self.training)))
+        start = x = self.activation(first(self.drop_input(x)))
         for layer in between:
             x = drop(x, self.dropout, self.training)
             x = self.activation(layer(x, start, *edges) + x)

@@ -17,6 +17,15 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
     return with_values(x, dropout(csr_parts(x)[2], p, training))
 
 
+def scale(x: Tensor, factor: float) -> Tensor:
+    """Dense or sparse features times a number."""
+    if factor == 1:
+        return x
+    if x.layout != torch.sparse_csr:
+        return factor * x
+    return with_values(x, factor * csr_parts(x)[2])
+
+
 def dense(x: Tensor) -> Tensor:
     return x.to_dense() if x.layout == torch.sparse_csr else x
 

@@ -47,6 +47,7 @@ class GraphSAGE(Stack):
         hidden_channels: Width of the layers, both halves together. (default: 256)
         num_layers: Number of layers. (default: 2)
         dropout: Dropout rate of each layer's input. (default: 0)
+        input_scale: Factor of the input features. (default: 1)
 
     Shapes:
         - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
@@ -63,6 +64,7 @@ class GraphSAGE(Stack):
         hidden_channels: int = 256,
         num_layers: int = 2,
         dropout: float = 0.0,
+        input_scale: float = 1.0,
     ) -> None:
         if aggregator not in AGGREGATORS:
             raise ValueError(
@@ -70,7 +72,9 @@ class GraphSAGE(Stack):
             )
         sizes = widths(in_channels, hidden_channels, num_layers, hidden_channels)
         layers = [SAGELayer(before, after, aggregator) for before, after in pairwise(sizes)]
-        super().__init__([*layers, glorot_linear(hidden_channels, num_classes)], dropout)
+        super().__init__(
+            [*layers, glorot_linear(hidden_channels, num_classes)], dropout, input_scale=input_scale
+        )
         self.aggregator = aggregator
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
@@ -80,8 +84,10 @@ class GraphSAGE(Stack):
         *layers, classifier = self.layers
         if self.aggregator not in LINEAR:
             x = dense(x)
+        x = self.drop_input(x)
         for number, rows in enumerate(rows_of_layers(graph, len(layers))):
-            x = drop(self.activation(x) if number > 0 else x, self.dropout, self.training)
+            if number > 0:
+                x = drop(self.activation(x), self.dropout, self.training)
             edges = index if rows == graph.num_nodes else index[:, : int(rowptr[rows])]
             x = layers[number](x, edges, rows)
         x = drop(F.normalize(x, dim=1), self.dropout, self.training)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module, ModuleList
 
-from lgcn.nn.baselines.inputs import drop
+from lgcn.nn.baselines.inputs import drop, scale
 
 
 class Stack(Module):
@@ -17,6 +17,7 @@ class Stack(Module):
         layers: At least one.
         dropout: Dropout rate of each layer's input.
         activation: Between the layers. (default: ReLU)
+        input_scale: Factor of the input features. (default: 1)
     """
 
     def __init__(
@@ -24,11 +25,14 @@ class Stack(Module):
         layers: Iterable[Module],
         dropout: float,
         activation: Callable[[Tensor], Tensor] = F.relu,
+        *,
+        input_scale: float = 1.0,
     ) -> None:
         super().__init__()
         self.layers = ModuleList(layers)
         self.dropout = dropout
         self.activation = activation
+        self.input_scale = input_scale
 
     def reset_parameters(self) -> None:
         for layer in self.layers:
@@ -39,11 +43,15 @@ class Stack(Module):
     def first_layer(self) -> Module:
         return self.layers[0]
 
+    def drop_input(self, x: Tensor) -> Tensor:
+        """The input features, scaled, with dropout."""
+        return drop(scale(x, self.input_scale), self.dropout, self.training)
+
     def apply_layers(self, x: Tensor, *edges: Tensor | None) -> Tensor:
-        for number, layer in enumerate(self.layers):
-            if number > 0:
-                x = self.activation(x)
-            x = layer(drop(x, self.dropout, self.training), *edges)
+        first, *others = self.layers
+        x = first(self.drop_input(x), *edges)
+        for layer in others:
+            x = layer(drop(self.activation(x), self.dropout, self.training), *edges)
         return x
 
 
