@@ -39,6 +39,7 @@ SETTINGS: dict[str, Any] = {
     },
     "hidden_channels": 8,
     "lgcl_channels": 4,
+    "cnn": "double",
     "num_layers": 1,
     "k": 4,
     "dropout": 0.2,
@@ -384,7 +385,7 @@ def test_names_of_nodes_and_classes_are_used(lgcn_, place: Path):
 def test_several_labels_share_a_cell(lgcn_, monkeypatch: pytest.MonkeyPatch):
     several = lgcn.data.DATASETS["synthetic"]._replace(load=several_labels)
     monkeypatch.setitem(lgcn.data.DATASETS, "several", several)
-    lgcn_("train", "--dataset", "several", "--set", "max_epochs=3", "--out", "a")
+    lgcn_("train", "--dataset", "several", "--set", "max_epochs=30", "--out", "a")
     assert lgcn_("predict", "a", "--output", "p.csv").code == 0
     table = rows("p.csv")
     for row in table:

@@ -53,7 +53,7 @@ def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> N
 
 def small(**given: Any) -> LGCNClassifier:
     """An estimator that trains in a fraction of a second."""
-    options = {"hidden_channels": 8, "lgcl_channels": 4, "k": 4, "lr": 0.05, "max_epochs": 12}
+    options = {"hidden_channels": 8, "k": 4, "lr": 0.05, "max_epochs": 12}
     return LGCNClassifier(**{**options, "random_state": 0, **given})
 
 
@@ -312,9 +312,7 @@ def test_the_masks_of_a_graph_are_used() -> None:
     assert classifier.score() == pytest.approx(classifier.result_["test_score"])
     assert classifier.score(graph) == pytest.approx(classifier.result_["test_score"])
     # The same as the loop does with these settings.
-    config = Config.create(
-        dataset="tables", seed=0, hidden_channels=8, lgcl_channels=4, k=4, lr=0.05, max_epochs=12
-    )
+    config = Config.create(dataset="tables", seed=0, hidden_channels=8, k=4, lr=0.05, max_epochs=12)
     result = train(graph, config)
     assert torch.equal(predict(result.model, graph), predict(classifier.model_, graph))
     # With labels of one's own, the masks say nothing.
@@ -367,13 +365,13 @@ def test_prediction_of_another_graph(graph: Graph, fitted: LGCNClassifier) -> No
 
 def test_embeddings(graph: Graph, fitted: LGCNClassifier) -> None:
     found = fitted.transform()
-    assert found.shape == (200, 8 + 4)
+    assert found.shape == (200, 8 + 8)
     np.testing.assert_array_equal(fitted.transform([5, 3]), found[[5, 3]])
     x, y, edges = parts(graph)
     np.testing.assert_array_equal(small().fit_transform(x, y, edges), found)
     nodes = np.arange(0, 200, 2)
     some = small().fit_transform(nodes, y[nodes], graph=graph)
-    assert some.shape == (100, 12)
+    assert some.shape == (100, 16)
 
 
 def test_node_numbers_and_masks(fitted: LGCNClassifier) -> None:
@@ -434,7 +432,8 @@ def test_defaults_are_those_of_config(graph: Graph) -> None:
     config = LGCNClassifier(max_epochs=1, random_state=5).fit(graph).config_
     expected = Config.create(dataset="tables", max_epochs=1, seed=5).resolve(graph)
     assert config == expected
-    assert config.k == 32 or config.k == 16
+    assert config.k == 8
+    assert config.input_scale not in (None, 1.0)
     assert config.training == "whole"
 
 
@@ -484,12 +483,18 @@ def test_warm_start(graph: Graph) -> None:
     assert cold.fit(x, y + 1, edges).classes_.tolist() == [1, 2, 3]
 
 
-def test_k_stays_in_a_warm_start(graph: Graph) -> None:
+def test_what_the_graph_decided_stays_in_a_warm_start(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x, y, _ = parts(graph)
-    classifier = small(k=None, warm_start=True, max_epochs=1).fit(graph)
-    chosen = classifier.config_.k
-    assert chosen > 8
-    assert classifier.fit(x, y).config_.k == chosen  # alone it would be 8
+    classifier = small(k=None, settings={"k": None}, warm_start=True, max_epochs=1).fit(graph)
+    first = classifier.config_
+    assert first.k > 8
+    second = classifier.fit(3 * x, y).config_  # alone, k would be 8
+    assert (second.k, second.input_scale) == (first.k, first.input_scale)
+    monkeypatch.setattr("lgcn.training.config.MANY_LABELS", 2)
+    assert classifier.fit(x, y).config_.views == 2
+    assert small(max_epochs=1).fit(x, y).config_.views == 1
 
 
 def test_what_is_learned(graph: Graph, fitted: LGCNClassifier) -> None:

@@ -58,9 +58,10 @@ class LGCNClassifier(  # type: ignore[call-arg]
     settings are described in :class:`lgcn.training.Config` and :class:`lgcn.LGCN`.
 
     Args:
-        k: Values that an LGCL selects for each feature. (default: by the degrees of the graph)
+        k: Values that an LGCL selects for each feature. (default: 8)
         hidden_channels: Width of the embedding.
-        lgcl_channels: Features that each LGCL adds.
+        lgcl_channels: Features that each LGCL adds, where labels are many or ``settings`` have
+            another ``cnn`` than ``"shared"``.
         num_layers: Number of LGCLs.
         dropout: Dropout rate of the features in each layer.
         activation: ``"none"``, ``"relu"``, ``"elu"`` or ``"gelu"``.
@@ -172,7 +173,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         """
         warm = self.warm_start and hasattr(self, "model_")
         seed = self._seed()
-        config = self._config(seed)
+        config = self._config(seed, warm)
         whole, labels = self._read(X, y, edges, graph, warm)
         masks = split_masks(
             None if y is not None or graph is not None else whole,
@@ -185,8 +186,6 @@ class LGCNClassifier(  # type: ignore[call-arg]
         if names is None or len(names) != len(labels.classes):
             names = tuple(str(label) for label in labels.classes.tolist())
         whole = replace(whole, y=torch.from_numpy(labels.y), label_names=names, **masks)
-        if warm and config.k is None:
-            config = replace(config, k=self.config_.k)
         config = config.resolve(whole)
         weights = self.model_.state_dict() if warm else None
         with epoch_progress(config.max_epochs, config.patience, show=self.verbose) as on_epoch:
@@ -325,7 +324,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _config(self, seed: int) -> Config:
+    def _config(self, seed: int, warm: bool) -> Config:
         further = dict(self.settings or {})
         for key, argument in (("seed", "random_state"), ("dataset", "X"), ("dataset_options", "X")):
             if key in further:
@@ -334,7 +333,14 @@ class LGCNClassifier(  # type: ignore[call-arg]
         given = {key: value for key, value in given.items() if value is not None}
         for key, value in given.items():
             given[key] = value.item() if isinstance(value, np.generic) else value
-        return Config.create(**{**further, **given, "dataset": "tables", "seed": seed})
+        settings = {**further, **given, "dataset": "tables", "seed": seed}
+        if warm:  # what the first graph decided stays, or the weights would not fit
+            before = self.config_
+            settings.setdefault("labels", "many" if before.labels == "many" else "few")
+            for key in ("k", "input_scale"):
+                if getattr(Config.create(**settings), key) is None:
+                    settings[key] = getattr(before, key)
+        return Config.create(**settings)
 
     def _read(self, X: Any, y: Any, edges: Any, graph: Any, warm: bool) -> tuple[Graph, Labels]:
         """The graph to train on, and the labels of all its nodes."""

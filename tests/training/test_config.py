@@ -227,6 +227,13 @@ def test_the_papers_graphs_have_one_set_of_settings():
     assert config == Config.create(dataset="cora", evaluate_on="graph", labels="many")
 
 
+def test_a_width_without_effect_is_said():
+    config = Config.create(dataset="tables", lgcl_channels=16)
+    with pytest.warns(UserWarning, match="lgcl_channels=16 has no effect with cnn=shared"):
+        config.resolve(labelled(5))
+    assert config.resolve(labelled(MANY_LABELS)).lgcl_channels == 16
+
+
 def test_given_names_are_no_setting():
     config = Config.create(k=3)
     assert "given" not in config.to_dict()

@@ -6,6 +6,7 @@ Configuration files, ``--set`` flags and keyword arguments all come through :met
 import difflib
 import inspect
 import tomllib
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ WHOLE_GRAPH_VALUES = 1_000_000
 # seconds for its scores.
 EVALUATED_VALUES = 4_000_000
 # labels=auto calls them many from so many training nodes a class on.
-MANY_LABELS = 100
+MANY_LABELS = 400
 
 
 def _choice(default: str, *choices: str, doc: str) -> Any:
@@ -255,7 +256,7 @@ class Config:
         """These settings with what depends on the graph put in.
 
         Where ``labels`` is ``"auto"``, the recipe's settings for many labels take the place of
-        those for few where a class has a hundred training nodes on average; what was given stays.
+        those for few where a class has 400 training nodes on average; what was given stays.
         Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it; where ``input_scale`` is
         none, it becomes one over :func:`lgcn.data.check.feature_length`. Where ``training`` is
         ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1, are at
@@ -263,6 +264,12 @@ class Config:
         ``"graph"`` while they are at most four million, and ``"sampled"`` above.
         """
         config = self._for_labels(graph) if self.labels == "auto" else self
+        if config.cnn == "shared" and "lgcl_channels" in config.given:
+            warnings.warn(
+                f"lgcl_channels={config.lgcl_channels} has no effect with cnn=shared, whose LGCLs "
+                "add as many features as they are given; cnn=single or double has it",
+                stacklevel=3,
+            )
         if config.k is None:
             from lgcn.data.check import suggest_k
 

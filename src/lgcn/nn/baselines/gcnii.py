@@ -3,9 +3,11 @@
 from torch import Tensor
 from torch_geometric.nn import GCN2Conv
 
+from lgcn.csr import CSR
 from lgcn.graph import Graph
 from lgcn.nn.baselines.inputs import SparseLinear, drop, glorot_linear
 from lgcn.nn.baselines.stack import Stack
+from lgcn.ops import spmm
 
 
 class GCNII(Stack):
@@ -54,17 +56,25 @@ class GCNII(Stack):
         last = glorot_linear(hidden_channels, num_classes)
         # The graph has its adjacency normalised already, once for all layers and epochs.
         between = [
-            GCN2Conv(hidden_channels, alpha, theta, number, shared_weights=False, normalize=False)
+            _Layer(hidden_channels, alpha, theta, number, shared_weights=False, normalize=False)
             for number in range(1, num_layers + 1)
         ]
         super().__init__([first, *between, last], dropout, input_scale=input_scale)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        edges = graph.edges(normalize=True, self_loops=True)
+        adjacency = graph.adjacency(normalize=True, self_loops=True)
         first, *between, last = self.layers
         start = x = self.activation(first(self.drop_input(x)))
         for layer in between:
             x = drop(x, self.dropout, self.training)
-            x = self.activation(layer(x, start, *edges) + x)
+            x = self.activation(layer(x, start, adjacency) + x)
         scores: Tensor = last(drop(x, self.dropout, self.training))
         return scores
+
+
+class _Layer(GCN2Conv):  # type: ignore[misc]
+    """PyG's layer for an adjacency by rows, which needs no memory for what each edge carries: the
+    network is wide."""
+
+    def propagate(self, edge_index: CSR, x: Tensor, edge_weight: Tensor | None) -> Tensor:
+        return spmm(edge_index.rowptr, edge_index.col, edge_index.values(x.dtype), x)
