@@ -1,6 +1,6 @@
 """Defaults for graphs that users bring, chosen among candidates on validation nodes alone.
 
-python -m benchmarks.own_defaults [--device cuda] [--out FILE] [--seeds N] [--datasets NAME ...]
+python -m benchmarks.own_defaults --out FILE [--device cuda] [--seeds N] [--datasets NAME ...]
     [--candidates NAME ...] [--splits NAME ...] [--max-epochs N] [--jobs N]
 
 Each candidate trains with 20 labels a class and with 60/20/20 % of the nodes. The test nodes are
@@ -176,7 +176,7 @@ def main() -> None:
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
-        "--out", type=Path, help="(default: benchmarks/results/own_defaults-DEVICE.json)"
+        "--out", type=Path, required=True, help="benchmarks/results/own_defaults-NAME-DEVICE.json"
     )
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--max-epochs", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    out = arguments.out or Path(f"benchmarks/results/own_defaults-{arguments.device}.json")
+    out = arguments.out
     # Read by OpenMP and Numba when the processes start.
     os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     from benchmarks._common import machine, write

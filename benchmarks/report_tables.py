@@ -488,7 +488,8 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "large": large,
     "store_loader": store_loader,
     "store_accuracy": store_accuracy,
-    "own_defaults": own_defaults,
+    "own_defaults-few": own_defaults,
+    "own_defaults-many": own_defaults,
     "own_defaults-subgraphs": own_defaults,
     "scaling": scaling,
 }

@@ -1,6 +1,7 @@
 """Brute force over nodes and edges is the oracle."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset
-from lgcn.data.check import check_graph, feature_length, suggest_k
+from lgcn.data.check import (
+    check_graph,
+    feature_length,
+    labels_per_class,
+    neighbours_agree,
+    suggest_k,
+)
 from lgcn.data.tables.encoder import FeatureEncoder
 
 from .conftest import need
@@ -274,3 +281,50 @@ def test_fewer_names_than_classes_are_no_crash() -> None:
         report = check_graph(Graph.from_edge_index(edges, 4, y=y, label_names=names))
         assert report.homophily == pytest.approx(1 / 3)
         assert report.labelled_nodes == 4
+
+
+def labelled_graph(edges: list[tuple[int, int]], y: list[int], train: list[int]) -> Graph:
+    graph = Graph.from_edge_index(torch.tensor(edges).t(), len(y), undirected=True)
+    mask = torch.zeros(len(y), dtype=torch.bool)
+    mask[train] = True
+    return replace(graph, y=torch.tensor(y), train_mask=mask)
+
+
+def test_labels_per_class() -> None:
+    graph = labelled_graph([(0, 1)], [0, 1, 0, 1, 1], [0, 1, 2])
+    assert labels_per_class(graph) == 1.5
+    assert labels_per_class(replace(graph, train_mask=None)) == 0
+    several = torch.tensor([[1, 0], [1, 1], [0, 0], [1, 1], [1, 1]])
+    assert labels_per_class(replace(graph, y=several)) == 1.5
+
+
+@given(seed=st.integers(0, 200), alike=st.floats(0, 1))
+@settings(max_examples=30, deadline=None)
+def test_neighbours_agree_by_the_edges_between_training_nodes(seed: int, alike: float) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 40)
+    edges = []
+    while len(edges) < 60:
+        a, b = rng.integers(0, 40, 2)
+        if a != b and (y[a] == y[b]) == (rng.random() < alike):
+            edges.append((int(a), int(b)))
+    train = rng.permutation(40)[:30].tolist()
+    graph = labelled_graph(edges, y.tolist(), train)
+    pairs = [
+        (int(y[a]), int(y[b]))
+        for a, b in graph.edge_index.t().tolist()
+        if a in train and b in train
+    ]
+    share = np.mean([a == b for a, b in pairs])
+    classes = np.bincount([b for _, b in pairs], minlength=3) / len(pairs)
+    chance = (classes**2).sum()
+    assert neighbours_agree(graph) == (len(pairs) < 20 or share - chance >= 0.1 * (1 - chance))
+
+
+def test_without_labels_neighbours_are_taken_to_agree() -> None:
+    graph = labelled_graph([(i, i + 1) for i in range(30)], [0, 1] * 16, list(range(32)))
+    assert not neighbours_agree(graph)
+    assert neighbours_agree(replace(graph, y=torch.zeros(32, dtype=torch.long)))
+    assert neighbours_agree(replace(graph, y=None))
+    assert neighbours_agree(replace(graph, train_mask=None))
+    assert neighbours_agree(replace(graph, y=torch.zeros(32, 2, dtype=torch.long)))

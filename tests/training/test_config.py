@@ -201,9 +201,15 @@ def labelled(nodes_a_class: int) -> Graph:
     )
 
 
+def alike(graph: Graph) -> Graph:
+    """The same with neighbours of one class."""
+    assert graph.y is not None
+    return replace(graph, y=graph.y.sort().values)
+
+
 def test_many_labels_ask_for_other_settings_of_the_recipe():
     config = Config.create(dataset="tables")
-    few = config.resolve(labelled(MANY_LABELS - 1))
+    few = config.resolve(alike(labelled(MANY_LABELS - 1)))
     many = config.resolve(labelled(MANY_LABELS))
     assert (few.labels, few.views, few.cnn) == ("auto", 2, "shared")
     assert (many.labels, many.views, many.cnn) == ("many", 1, "single")
@@ -223,14 +229,22 @@ def test_what_is_given_or_replaced_stays_where_labels_are_many():
 
 
 def test_the_papers_graphs_have_one_set_of_settings():
-    config = Config.create(dataset="cora", evaluate_on="graph").resolve(labelled(MANY_LABELS))
-    assert config == Config.create(dataset="cora", evaluate_on="graph", labels="many")
+    config = Config.create(dataset="cora", evaluate_on="graph")
+    assert config.resolve(labelled(MANY_LABELS)) is config
+
+
+def test_neighbours_of_other_classes_ask_for_the_settings_for_many_labels():
+    config = Config.create(dataset="tables")
+    graph = labelled(20)  # a ring in which no neighbour is of the same class
+    assert config.resolve(graph).labels == "many"
+    assert config.resolve(replace(graph, y=torch.arange(len(graph.y)) // 30)).labels == "auto"
+    assert config.resolve(labelled(3)).labels == "auto"  # too few edges to tell
 
 
 def test_a_width_without_effect_is_said():
     config = Config.create(dataset="tables", lgcl_channels=16)
     with pytest.warns(UserWarning, match="lgcl_channels=16 has no effect with cnn=shared"):
-        config.resolve(labelled(5))
+        config.resolve(labelled(3))
     assert config.resolve(labelled(MANY_LABELS)).lgcl_channels == 16
 
 

@@ -14,6 +14,7 @@ from lgcn.graph import SPLITS, Graph
 
 SAMPLED_ROWS = 1_000_000
 SAMPLED_FEATURES = 100_000
+CLEARLY = 0.1
 
 
 def suggest_k(graph: Graph) -> int:
@@ -77,6 +78,33 @@ def labels_per_class(graph: Graph) -> float:
     some = nodes[:: max(1, len(nodes) // SAMPLED_FEATURES)]  # of a large graph
     labels = graph.y[some.to(graph.y.device)].sum() / max(1, len(some))
     return float(labels) * len(nodes) / graph.num_classes
+
+
+def neighbours_agree(graph: Graph) -> bool:
+    """Whether neighbours are of one class clearly more often than by chance, as far as is known.
+
+    Only edges between training nodes count; with fewer than 20 of them, or where a node can have
+    several labels, it is taken for granted.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    mask, y = graph.train_mask, graph.y
+    if mask is None or y is None or y.dim() != 1:
+        return True
+    nodes = mask.nonzero().squeeze(1)
+    first, last = graph.rowptr[nodes], graph.rowptr[nodes + 1]
+    row = torch.repeat_interleave(nodes, last - first)
+    start = torch.repeat_interleave(first - (last - first).cumsum(0) + (last - first), last - first)
+    col = graph.col[start + torch.arange(len(row), device=row.device)].long()
+    between = mask[col] & (col != row)
+    if int(between.sum()) < 20:
+        return True
+    one, other = y[row[between]], y[col[between]]
+    by_chance = (torch.bincount(one).double() / len(one)).square().sum()
+    alike = (one == other).double().mean()
+    # Of what there is between chance and all; where there is one class only, there is nothing.
+    return bool(alike - by_chance >= CLEARLY * (1 - by_chance))
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Config:
         "few",
         "many",
         doc=f"which settings of the recipe, for few or many labels (auto: many are {MANY_LABELS} "
-        "training nodes a class)",
+        "training nodes a class; and where neighbours are seldom of one class)",
     )
     seed: int = _number(0, 0, doc="of weights, dropout and sub-graphs")
     device: str = field(default="auto", metadata={"doc": "auto, cpu or cuda"})
@@ -256,7 +256,8 @@ class Config:
         """These settings with what depends on the graph put in.
 
         Where ``labels`` is ``"auto"``, the recipe's settings for many labels take the place of
-        those for few where a class has 400 training nodes on average; what was given stays.
+        those for few where a class has 400 training nodes on average, or where neighbours are
+        seldom of one class, so that their agreement is no guide; what was given stays.
         Where ``k`` is none, :func:`lgcn.data.check.suggest_k` chooses it; where ``input_scale`` is
         none, it becomes one over :func:`lgcn.data.check.feature_length`. Where ``training`` is
         ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1, are at
@@ -290,14 +291,16 @@ class Config:
         return config
 
     def _for_labels(self, graph: Graph) -> "Config":
-        from lgcn.data.check import labels_per_class
+        from lgcn.data.check import labels_per_class, neighbours_agree
 
-        if labels_per_class(graph) < MANY_LABELS:
-            return self
         few, many = (
             type(self).create(dataset=self.dataset, recipe=self.recipe, labels=labels)
             for labels in ("few", "many")
         )
+        if replace(few, labels="many") == many:
+            return self
+        if labels_per_class(graph) < MANY_LABELS and neighbours_agree(graph):
+            return self
         changed = {
             spec.name: getattr(many, spec.name)
             for spec in _settings()
