@@ -14,7 +14,9 @@ from lgcn.graph import SPLITS, Graph
 
 SAMPLED_ROWS = 1_000_000
 SAMPLED_FEATURES = 100_000
-CLEARLY = 0.1
+# Neighbours agree where so much of what there is between chance and always is reached, and this is
+# known of so many entries of the adjacency.
+AGREEMENT, AGREEMENT_ENTRIES = 0.1, 20
 
 
 def suggest_k(graph: Graph) -> int:
@@ -83,7 +85,7 @@ def labels_per_class(graph: Graph) -> float:
 def neighbours_agree(graph: Graph) -> bool:
     """Whether neighbours are of one class clearly more often than by chance, as far as is known.
 
-    Only edges between training nodes count; with fewer than 20 of them, or where a node can have
+    Only edges between training nodes count; where there are hardly any, or where a node can have
     several labels, it is taken for granted.
 
     Args:
@@ -93,18 +95,19 @@ def neighbours_agree(graph: Graph) -> bool:
     if mask is None or y is None or y.dim() != 1:
         return True
     nodes = mask.nonzero().squeeze(1)
-    first, last = graph.rowptr[nodes], graph.rowptr[nodes + 1]
-    row = torch.repeat_interleave(nodes, last - first)
-    start = torch.repeat_interleave(first - (last - first).cumsum(0) + (last - first), last - first)
-    col = graph.col[start + torch.arange(len(row), device=row.device)].long()
+    first = graph.rowptr[nodes]
+    degree = graph.rowptr[nodes + 1] - first
+    row = nodes.repeat_interleave(degree)
+    place = torch.arange(len(row), device=row.device)
+    place += (first - degree.cumsum(0) + degree).repeat_interleave(degree)
+    col = graph.col[place].long()
     between = mask[col] & (col != row)
-    if int(between.sum()) < 20:
+    if int(between.sum()) < AGREEMENT_ENTRIES:
         return True
     one, other = y[row[between]], y[col[between]]
     by_chance = (torch.bincount(one).double() / len(one)).square().sum()
     alike = (one == other).double().mean()
-    # Of what there is between chance and all; where there is one class only, there is nothing.
-    return bool(alike - by_chance >= CLEARLY * (1 - by_chance))
+    return bool(alike - by_chance >= AGREEMENT * (1 - by_chance))
 
 
 @dataclass(frozen=True)
