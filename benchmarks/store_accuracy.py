@@ -25,7 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {"synthetic": {"num_nodes": 50_000, "num_fe
 
 def scores(graph: Graph, seed: int, quick: bool, **settings: Any) -> dict[str, float]:
     config = Config.create(
-        dataset="tables",
+        dataset="store",
         training="subgraph",
         seed=seed,
         k=8,

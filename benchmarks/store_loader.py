@@ -137,7 +137,7 @@ def check(graph: Graph) -> None:
 
 def side_by_side(graph: Graph, steps: int) -> dict[str, float]:
     """Rates of loader and model in training."""
-    config = Config.create(dataset="tables", k=8, max_nodes=MAX_NODES, n_init=N_INIT)
+    config = Config.create(dataset="store", k=8, max_nodes=MAX_NODES, n_init=N_INIT)
     config = config.resolve(graph)
     torch.manual_seed(0)
     spec = ModelSpec.of(graph)

@@ -13,7 +13,7 @@ from torch import Tensor
 from lgcn.graph import SPLITS, Graph
 
 SAMPLED_ROWS = 1_000_000
-SAMPLED_FEATURES = 100_000
+SAMPLED_FEATURES = 10_000
 # Neighbours agree where so much of what there is between chance and always is reached, and this is
 # known of so many entries of the adjacency.
 AGREEMENT, AGREEMENT_ENTRIES = 0.1, 20
