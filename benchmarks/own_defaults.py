@@ -51,8 +51,7 @@ EARLIER: dict[str, Any] = {
 }
 # Less of all that keeps a network from fitting the labels.
 MILDER: dict[str, Any] = {
-    "hidden_channels": 128,
-    "hops": 5,
+    **FEW,
     "node_dropout": 0.2,
     "input_dropout": 0.2,
     "lr": 0.01,
@@ -70,11 +69,11 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "earlier": EARLIER,
     "few": FEW,
     "few, k by the degrees": {**FEW, "k": None},
-    "few, wider": {**FEW, "hidden_channels": 128},
-    "few, wider, 5 hops": {**FEW, "hidden_channels": 128, "hops": 5},
-    "few, wider, milder": {**FEW, **MILDER},
-    "few, wider, mildest": {**FEW, **MILDEST},
-    "few, 5 hops": {**FEW, "hops": 5},
+    "few, narrower": {**FEW, "hidden_channels": 64},
+    "few, 10 hops": {**FEW, "hops": 10},
+    "few, narrower, 10 hops": {**FEW, "hidden_channels": 64, "hops": 10},
+    "few, milder": MILDER,
+    "few, mildest": MILDEST,
     "few, input dropout 0.3": {**FEW, "input_dropout": 0.3},
     "few, dropout 0.5": {**FEW, "dropout": 0.5},
     "few, node dropout 0.2": {**FEW, "node_dropout": 0.2},
@@ -98,7 +97,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "many, views that agree": {**MANY, "views": 2, "agreement": 0.5},
     "many, no LGCL": {**MANY, "num_layers": 0},
     "sub-graphs": SUBGRAPHS,
-    "sub-graphs, wider": {**SUBGRAPHS, "hidden_channels": 128},
+    "sub-graphs, narrower": {**SUBGRAPHS, "hidden_channels": 64},
     "sub-graphs of 5000": {**SUBGRAPHS, "max_nodes": 5000},
     "sub-graphs, degrees of the graph": {**SUBGRAPHS, "keep_degree": True},
 }

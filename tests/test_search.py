@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lgcn import load_dataset
+from lgcn.experiments.jobs import GRAPHS
 from lgcn.experiments.plans import BEST_SEEDS
 from lgcn.training import Config
 
@@ -79,6 +80,15 @@ def test_there_is_a_study_for_each_graph_and_both_models() -> None:
     names = {path.stem for path in STUDIES}
     graphs = ("cora", "citeseer", "pubmed")
     assert names >= {f"{graph}-{model}" for graph in graphs for model in ("lgcn", "without")}
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_systems_that_are_compared_had_the_same_budget(graph: str) -> None:
+    models = ("lgcn", "gcn", "gat", "sage", "mlp")
+    paths = {path.stem: path for path in STUDIES}
+    studies = [json.loads(paths[f"{graph}-{model}"].read_text()) for model in models]
+    budgets = [(len(s["trials"]), s["seeds"], s["given"]["max_epochs"]) for s in studies]
+    assert set(budgets) == {(12, 1 if graph.endswith("-half") else 2, 200)}
 
 
 def test_no_seed_of_the_tables_is_used() -> None:

@@ -68,7 +68,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         lr: Learning rate.
         weight_decay: L2 factor.
         training: ``"whole"`` graph, ``"subgraph"``, or ``"auto"``: whole while nodes times k + 1
-            are at most a million. (default: ``"auto"``)
+            are at most two million. (default: ``"auto"``)
         max_nodes: Nodes of a sub-graph.
         max_epochs: Epochs at most.
         patience: Epochs without a better validation score before training stops.

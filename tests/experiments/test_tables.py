@@ -147,6 +147,23 @@ def test_differences_of_the_best_recipe(tables: dict[str, Table]) -> None:
     assert RULE_ROW not in table.labels
 
 
+def test_runs_with_the_split_of_one_seed_are_compared(
+    plans: dict[str, Plan], tmp_path: Path
+) -> None:
+    plan = plans["best-graphs"]
+    scores = {"LGCN (best)": (0.5, 0.6, 0.7), "GCN": (0.48, 0.59, 0.68)}
+    for row in plan.rows:
+        for job, score in zip(plan.jobs(row, "wordnet31"), scores.get(row.label, ()), strict=False):
+            record = filled_record(job, 0)
+            record["result"]["test_score"] = score
+            write_record(tmp_path, job, record)
+    entry = make_table(plan, tmp_path).entry("GCN", "wordnet31")
+    assert entry is not None
+    assert entry["difference"] == pytest.approx(-5 / 3)
+    error = statistics.stdev([2, 1, 2]) / math.sqrt(3)  # not that of 50 to 70, of 5.8 points
+    assert entry["difference_error"] == pytest.approx(error)
+
+
 def test_times_and_their_ratios(plans: dict[str, Plan], tables: dict[str, Table]) -> None:
     table = tables["table5"]
     titles = [column.title for column in table.columns]

@@ -131,6 +131,13 @@ def test_a_data_set_may_be_like_another() -> None:
     assert "like" not in recipe_settings("paper", "ppi-rederived")
 
 
+def test_the_defaults_know_no_settings_that_were_searched_for_a_graph() -> None:
+    own, any_graph = (recipe_settings("best", name) for name in ("amazon_computers", "tables"))
+    assert own["hops"] != any_graph["hops"]
+    assert recipe_settings("default", "amazon_computers") == any_graph
+    assert recipe_settings("default", "amazon_computers", "many")["mean"]
+
+
 def test_a_recipe_may_start_from_another() -> None:
     own, base = recipe_settings("best-without", "ppi"), recipe_settings("best", "ppi")
     assert own == base | {"num_layers": 0}

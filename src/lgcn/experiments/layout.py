@@ -153,7 +153,8 @@ def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
     if plan.target == "best-graphs":
         texts.append(
             "20 training nodes a class and 500 validation nodes; (half): 50 / 25 / 25 % of the "
-            "nodes. Each seed draws its own split."
+            "nodes. Each seed draws its own split, so that differences are those of runs of one "
+            "seed."
         )
     if any(entry["seeds"] < entry["seeds_wanted"] for entry in entries):
         texts.append("Where runs are missing, the seeds that there are stand behind the score.")

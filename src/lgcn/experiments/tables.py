@@ -5,9 +5,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lgcn.experiments import layout, paper
-from lgcn.experiments.jobs import Job, command
+from lgcn.experiments.jobs import GRAPHS, Job, command
 from lgcn.experiments.layout import DEVICES, Column, Entry
 from lgcn.experiments.plans import BEST, PROTEINS, Plan, Row
 from lgcn.experiments.records import read_record
@@ -18,6 +19,8 @@ from lgcn.experiments.timing import QUICK_EPOCHS as QUICK_TIMED
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed", "ppi": "PPI"}
 # The selection rule alone, in the ablation: a row that needs no run of its own.
 RULE_ROW = "reported by the released rule"
+# What was measured, by seed.
+Results = dict[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,14 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
         folder: Where the records are.
         notes: What else is to be said below it, such as what is left out. (default: nothing)
     """
-    entries = []
+    entries, results = [], {}
     for dataset in plan.datasets:
         for row in plan.on(dataset):
-            entries.append(_entry(plan, row, dataset, folder))
+            found = results[row.label, dataset] = _results(plan, row, dataset, folder)
+            entries.append(_entry(plan, row, dataset, found))
     own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
     if plan.target in ("ablation", *BEST):
-        entries = _with_differences(entries, plan.rows[0].label)
+        entries = _with_differences(entries, plan.rows[0].label, results)
     if plan.target == "ablation":
         entries = _with_rule(entries, plan.rows[0].label)
     return Table(
@@ -87,10 +91,14 @@ def timings(plan: Plan, dataset: str, device: str) -> Timing:
     return Timing(dataset, device, variants, EPOCHS, REPEATS)
 
 
-def _entry(plan: Plan, row: Row, dataset: str, folder: Path) -> Entry:
+def _results(plan: Plan, row: Row, dataset: str, folder: Path) -> Results:
+    records = {job.seed: read_record(folder, job)[0] for job in plan.jobs(row, dataset)}
+    return {seed: record["result"] for seed, record in records.items() if record is not None}
+
+
+def _entry(plan: Plan, row: Row, dataset: str, found: Results) -> Entry:
     jobs = plan.jobs(row, dataset)
-    records = [record for job in jobs if (record := read_record(folder, job)[0]) is not None]
-    results = [record["result"] for record in records]
+    results = list(found.values())
     fraction = dataset in PROTEINS
     printed = row.printed.get(dataset)
     entry: Entry = {
@@ -155,13 +163,18 @@ def _add_times(plan: Plan, folder: Path, entries: list[Entry]) -> list[str]:
     return [f"Our seconds: {'; '.join(dict.fromkeys(machines))}."] if machines else []
 
 
-def _with_differences(entries: list[Entry], base_row: str) -> list[Entry]:
+def _with_differences(
+    entries: list[Entry], base_row: str, results: Mapping[tuple[str, str], Results]
+) -> list[Entry]:
     """Adds what each change does to the first row."""
     bases = {entry["dataset"]: entry for entry in entries if entry["row"] == base_row}
     result = []
     for entry in entries:
-        base = bases.get(entry["dataset"])
+        dataset = entry["dataset"]
+        base = bases.get(dataset)
         shift, error = (None, None) if base in (None, entry) else _difference(entry, base)
+        if error is not None and dataset in GRAPHS:
+            error = _paired_error(results[entry["row"], dataset], results[base_row, dataset])
         result.append(entry | {"difference": shift, "difference_error": error})
     return result
 
@@ -187,6 +200,15 @@ def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
         return shift, None
     parts = (e["honest_std"] ** 2 / e["seeds"] for e in (entry, base))
     return shift, math.sqrt(sum(parts))
+
+
+def _paired_error(one: Results, other: Results) -> float | None:
+    """That of runs which have their split from the seed: those of one seed belong together."""
+    shifts = [
+        100 * (one[seed]["test_score"] - other[seed]["test_score"])
+        for seed in one.keys() & other.keys()
+    ]
+    return statistics.stdev(shifts) / math.sqrt(len(shifts)) if len(shifts) > 1 else None
 
 
 def _general_command(plan: Plan, row: Row) -> str:

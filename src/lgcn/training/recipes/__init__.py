@@ -2,9 +2,9 @@
 
 A file has the settings of the recipe in ``[settings]``, and what differs on a data set in
 ``[datasets.NAME]``, or in ``[datasets.other]`` where it has no section of its own. ``like`` names
-another section to start from, and ``recipe`` another recipe that has the section. What differs
-where many nodes are labelled is in ``[datasets.NAME.many_labels]``. ``base`` names another recipe,
-which has all that the file does not set.
+another section to start from, and ``recipe`` another recipe whose ``[datasets.other]`` it takes.
+What differs where many nodes are labelled is in ``[datasets.NAME.many_labels]``. ``base`` names
+another recipe, which has all that the file does not set.
 """
 
 import difflib
@@ -40,7 +40,7 @@ def recipe_settings(name: str, dataset: str, labels: str = "few") -> dict[str, A
     sections = content.get("datasets", {})
     own = _section(sections, dataset if dataset in sections else "other")
     if "recipe" in own:
-        return recipe_settings(own["recipe"], dataset, labels)
+        return recipe_settings(own["recipe"], "other", labels)
     many = own.pop("many_labels", {})
     return {**base, **content.get("settings", {}), **own, **(many if labels == "many" else {})}
 
