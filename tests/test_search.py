@@ -16,9 +16,12 @@ search = pytest.importorskip("benchmarks.search", reason="optuna is not installe
 
 
 def run(out: Path, monkeypatch: pytest.MonkeyPatch, trials: int, model: str = "lgcn") -> Any:
-    arguments = ["digits", "--model", model, "--trials", str(trials), "--out", str(out)]
-    arguments += ["--seeds", "1", "--max-epochs", "2"]
-    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *arguments])
+    return command(out, monkeypatch, "--model", model, "--trials", str(trials), "--seeds", "1")
+
+
+def command(out: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    common = ["digits", "--max-epochs", "2", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *common, *arguments])
     search.main()
     return json.loads(out.read_text())
 
@@ -42,6 +45,50 @@ def test_the_same_command_makes_the_same_study(
         del trial["seconds"]
     assert studies[0]["trials"] == studies[1]["trials"]
     assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
+
+
+def test_other_seeds_confirm_the_best_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[float, list[int]]] = []
+
+    def validate(settings: Any, seeds: Any) -> tuple[float, float]:
+        seen.append((settings["lr"], list(seeds)))
+        return {0.01: 0.7, 0.02: 0.8}[settings["lr"]], 1.0
+
+    path = tmp_path / "a.json"
+    trials = [
+        {"params": {"lr": lr}, "value": value, "seconds": 1.0}
+        for lr, value in ((0.01, 0.9), (0.05, 0.5), (0.02, 0.85))
+    ]
+    given = {"dataset": "digits", "recipe": "gcn"}
+    path.write_text(json.dumps({"given": given, "seeds": 2, "trials": trials}))
+    monkeypatch.setattr(search, "_validate", validate)
+    study = command(path, monkeypatch, "--confirm", "2", "--seeds", "3")
+    assert seen == [(0.01, [1002, 1003, 1004]), (0.02, [1002, 1003, 1004])]
+    assert study["trials"][1] == trials[1]
+    assert search.best_trial(study["trials"])["params"] == {"lr": 0.02}
+    assert "best of 3: 80.00 on validation, {'lr': 0.02}" in capsys.readouterr().out
+    command(path, monkeypatch, "--confirm", "2", "--seeds", "3")
+    assert len(seen) == 2  # what was confirmed is not run again
+
+
+def test_a_study_that_goes_on_keeps_what_was_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "a.json", monkeypatch, 1, "gcn")
+    command(tmp_path / "a.json", monkeypatch, "--confirm", "1", "--seeds", "1")
+    first, second = run(tmp_path / "a.json", monkeypatch, 2, "gcn")["trials"]
+    assert first["confirmed"]["value"] > 0.05
+    assert "confirmed" not in second
+
+
+def test_what_is_to_be_confirmed_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--confirm", "2")
+    assert "--confirm needs the study" in capsys.readouterr().err
 
 
 def test_seeds_draw_the_splits_of_graphs_without_one(
@@ -70,7 +117,7 @@ STUDIES = sorted((Path(__file__).parents[1] / search.OUT).glob("*.json"))
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_the_recipe_has_what_the_committed_study_found(path: Path) -> None:
     study = json.loads(path.read_text())
-    best = max(study["trials"], key=lambda trial: trial["value"])
+    best = search.best_trial(study["trials"])
     given = {key: study["given"][key] for key in ("dataset", "recipe")}
     recipe = Config.create(**given).to_dict()
     assert {name: recipe[name] for name in best["params"]} == pytest.approx(best["params"])
