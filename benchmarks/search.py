@@ -5,9 +5,9 @@ python -m benchmarks.search DATASET [--model MODEL] --confirm 6 [--seeds 8] [--d
 
 A trial is the mean validation score of runs with seeds from 1000 on, which no reported result has.
 Of a graph that comes without a split, these seeds draw it. The recipe as it stands is one of the
-trials. The sampler is seeded and trials come one after the other, so that the same command makes
-the same study on the same machine. All trials are written, and a command that was ended goes on
-from them. Test scores are not looked at, and not written.
+trials, and no two are alike. The sampler is seeded and trials come one after the other, so that the
+same command makes the same study on the same CPU. All trials are written, and a command that was
+ended goes on from them, with other draws. Test scores are not looked at, and not written.
 
 With few seeds, the best of many trials owes some of its score to luck. --confirm trains the best
 trials of a study again, with seeds that it did not have, and what is best by these is the best.
@@ -15,6 +15,7 @@ trials of a study again, with seeds that it did not have, and what is best by th
 
 import argparse
 import json
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -37,6 +38,8 @@ OUT = Path("benchmarks/search")
 
 # What may vary; the recipe of a model has the rest.
 Suggest = Callable[[optuna.Trial], dict[str, Any]]
+# Its params, the value and seconds; and where other seeds confirmed it, their value and number.
+Trial = dict[str, Any]
 
 
 def _lgcn(trial: optuna.Trial) -> dict[str, Any]:
@@ -56,9 +59,12 @@ def _without(trial: optuna.Trial) -> dict[str, Any]:
 
 
 def _few_labels(trial: optuna.Trial) -> dict[str, Any]:
+    return {"k": trial.suggest_categorical("k", [4, 8, 16]), **_few_labels_without(trial)}
+
+
+def _few_labels_without(trial: optuna.Trial) -> dict[str, Any]:
     return {
         "hidden_channels": trial.suggest_categorical("hidden_channels", [32, 64, 128]),
-        "k": trial.suggest_categorical("k", [4, 8, 16]),
         "hops": trial.suggest_int("hops", 2, 10),
         "input_dropout": trial.suggest_float("input_dropout", 0.0, 0.8, step=0.1),
         "node_dropout": trial.suggest_categorical("node_dropout", [0.0, 0.2, 0.5]),
@@ -70,13 +76,19 @@ def _few_labels(trial: optuna.Trial) -> dict[str, Any]:
 
 def _many_labels(trial: optuna.Trial) -> dict[str, Any]:
     return {
-        "hidden_channels": trial.suggest_categorical("hidden_channels", [64, 128, 256]),
         "lgcl_channels": trial.suggest_categorical("lgcl_channels", [64, 128, 256]),
         "num_layers": trial.suggest_int("num_layers", 1, 2),
         "k": trial.suggest_categorical("k", [2, 4, 8]),
         "rank": trial.suggest_categorical("rank", ["raw", "normalized"]),
         "mean": trial.suggest_categorical("mean", [False, True]),
         "batch_norm": trial.suggest_categorical("batch_norm", ["none", "running"]),
+        **_many_labels_without(trial),
+    }
+
+
+def _many_labels_without(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "hidden_channels": trial.suggest_categorical("hidden_channels", [64, 128, 256]),
         "hops": trial.suggest_int("hops", 0, 4),
         "input_dropout": trial.suggest_float("input_dropout", 0.0, 0.6, step=0.1),
         "dropout": trial.suggest_float("dropout", 0.0, 0.8, step=0.1),
@@ -119,6 +131,11 @@ SPACES: dict[str, tuple[str, Suggest]] = {
 }
 
 
+# On graphs without a split, which have few labels or many.
+FEW = {"lgcn": _few_labels, "without": _few_labels_without}
+MANY = {"lgcn": _many_labels, "without": _many_labels_without}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -134,76 +151,98 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = 2 if arguments.confirm is None else 8
-    if min(arguments.trials, arguments.seeds, arguments.confirm or 1) < 1:
+    confirm_trials = 1 if arguments.confirm is None else arguments.confirm
+    if min(arguments.trials, arguments.seeds, confirm_trials) < 1:
         parser.error("--trials, --seeds and --confirm must be at least 1")
     path = arguments.out or OUT / f"{arguments.dataset}-{arguments.model}.json"
     if arguments.confirm is not None and not path.exists():
         parser.error(f"--confirm needs the study {path}, which is not there")
     try:
-        confirm(arguments, path) if arguments.confirm is not None else search(arguments, path)
+        trials = (search if arguments.confirm is None else confirm)(arguments, path)
     except LGCNError as error:
         parser.error(str(error))
-    trials = json.loads(path.read_text("utf-8"))["trials"]
     best = best_trial(trials)
     value = best.get("confirmed", {}).get("value", best["value"])
     print(f"best of {len(trials)}: {100 * value:.2f} on validation, {best['params']}")
 
 
-def best_trial(trials: list[dict[str, Any]]) -> dict[str, Any]:
-    """By the seeds that confirm it; by those of the search where none do."""
-    confirmed = [trial for trial in trials if "confirmed" in trial]
-    if confirmed:
-        return max(confirmed, key=lambda trial: trial["confirmed"]["value"])
-    return max(trials, key=lambda trial: trial["value"])
+def best_trial(trials: list[Trial]) -> Trial:
+    """By the seeds that confirm it, the most where they differ; by the search's if none do."""
+    confirmed = [trial["confirmed"] for trial in trials if "confirmed" in trial]
+    if not confirmed:
+        return max(trials, key=lambda trial: trial["value"])
+    seeds = max(other["seeds"] for other in confirmed)
+    comparable = [t for t in trials if t.get("confirmed", {}).get("seeds") == seeds]
+    return max(comparable, key=lambda trial: trial["confirmed"]["value"])
 
 
-def search(arguments: argparse.Namespace, path: Path) -> None:
+def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Goes on with the study in the file, or begins it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        direction="maximize", sampler=optuna.samplers.TPESampler(seed=SAMPLER_SEED)
-    )
+    trials: list[Trial] = []
+    if path.exists():
+        trials = json.loads(path.read_text("utf-8"))["trials"]
+    # A study that goes on with the first seed would draw its first trials once more.
+    sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     dataset = arguments.dataset
     recipe, suggest = SPACES[arguments.model]
-    if arguments.model == "lgcn" and dataset in GRAPHS:
-        suggest = _many_labels if dataset.endswith(HALF) else _few_labels
+    if dataset in GRAPHS:
+        suggest = (MANY if dataset.endswith(HALF) else FEW).get(arguments.model, suggest)
+    for trial in trials:
+        study.enqueue_trial(trial["params"])
+        study.tell(_ask(study, suggest), trial["value"])
     given: dict[str, Any] = {"dataset": dataset, "recipe": recipe}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
-
-    def value(trial: optuna.Trial) -> float:
-        settings = {**given, "device": arguments.device, **suggest(trial)}
+    own = Config.create(**given).to_dict()
+    names = suggest(optuna.create_study().ask())
+    study.enqueue_trial({name: own[name] for name in names}, skip_if_exists=True)
+    while len(trials) < arguments.trials:
+        asked = _ask(study, suggest)
+        again = next((trial for trial in trials if _same(trial["params"], asked.params)), None)
+        if again is not None:
+            study.tell(asked, again["value"])
+            continue
+        settings = {**given, **asked.params, "device": arguments.device}
         score, seconds = _validate(settings, range(FIRST_SEED, FIRST_SEED + arguments.seeds))
-        trial.set_user_attr("seconds", seconds)
-        return score
-
-    def finished(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        trials = [{"params": t.params, "value": t.value, **t.user_attrs} for t in study.trials]
+        study.tell(asked, score)
+        trials.append({"params": asked.params, "value": score, "seconds": seconds})
         record = {"given": given, "seeds": arguments.seeds, "trials": trials}
         write(path, {"machine": machine(arguments.device), **record})
-        print(f"{trial.number}: {100 * (trial.value or 0):.2f} {trial.params}", flush=True)
-
-    known = _finished_trials(path, study, suggest)
-    if known < arguments.trials:
-        own = Config.create(**given).to_dict()
-        names = suggest(optuna.create_study().ask())
-        study.enqueue_trial({name: own[name] for name in names}, skip_if_exists=True)
-    study.optimize(value, n_trials=max(0, arguments.trials - known), callbacks=[finished])
+        print(f"{len(trials) - 1}: {100 * score:.2f} {asked.params}", flush=True)
+    return trials
 
 
-def confirm(arguments: argparse.Namespace, path: Path) -> None:
+def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Adds to the best trials of the study what other seeds make of them."""
     study = json.loads(path.read_text("utf-8"))
+    trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
-    ranked = sorted(study["trials"], key=lambda trial: -trial["value"])
+    ranked = sorted(trials, key=lambda trial: -trial["value"])
     for trial in ranked[: arguments.confirm]:
         if trial.get("confirmed", {}).get("seeds") == arguments.seeds:
             continue
         settings = {**study["given"], **trial["params"], "device": arguments.device}
         score, _ = _validate(settings, range(first, first + arguments.seeds))
         trial["confirmed"] = {"value": score, "seeds": arguments.seeds}
-        write(path, {**study, "machine": machine(arguments.device)})
+        write(path, {**study, "confirmed_on": machine(arguments.device)})
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
+    return trials
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Steps of 0.1 do not always end where the recipe's numbers are."""
+    return all(
+        math.isclose(one[name], other[name]) if isinstance(one[name], float) else one[name] == value
+        for name, value in other.items()
+    )
+
+
+def _ask(study: optuna.Study, suggest: Suggest) -> optuna.Trial:
+    trial = study.ask()
+    suggest(trial)
+    return trial
 
 
 def _validate(settings: Mapping[str, Any], seeds: Iterable[int]) -> tuple[float, float]:
@@ -217,24 +256,9 @@ def _validate(settings: Mapping[str, Any], seeds: Iterable[int]) -> tuple[float,
     return float(statistics.mean(run["val_score"] for run in runs)), seconds
 
 
-@lru_cache(2)  # the splits of a trial
+@lru_cache(2)  # a trial comes back to the splits of the one before
 def _load(dataset: str, **options: Any) -> Graph:
     return load_dataset(dataset, **options)
-
-
-def _finished_trials(path: Path, study: optuna.Study, suggest: Suggest) -> int:
-    """Tells the study the trials in the file, as if it had just asked for them."""
-    if not path.exists():
-        return 0
-    trials = json.loads(path.read_text("utf-8"))["trials"]
-    for known in trials:
-        study.enqueue_trial(known["params"])
-        trial = study.ask()
-        suggest(trial)
-        for name in known.keys() - {"params", "value"}:
-            trial.set_user_attr(name, known[name])
-        study.tell(trial, known["value"])
-    return len(trials)
 
 
 if __name__ == "__main__":

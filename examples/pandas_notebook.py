@@ -30,7 +30,9 @@ edges = pd.DataFrame({
 # %% What is in them?
 graph = lgcn.from_tables(edges, nodes, label_column="club")
 report = check_graph(graph)
-print(f"{report.nodes} nodes, suggested k = {report.suggested_k}, {len(report.warnings)} warnings")
+print(
+    f"{report.nodes} nodes, k by the degrees {report.suggested_k}, {len(report.warnings)} warnings"
+)
 
 # %% Cross-validation over labelled nodes: a search splits their numbers, and passes the graph on.
 known = np.flatnonzero(nodes["club"].notna())

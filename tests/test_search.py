@@ -33,6 +33,7 @@ def test_a_study_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     more = run(tmp_path / "a.json", monkeypatch, 3)
     assert more["trials"][:2] == first["trials"]
     assert len(more["trials"]) == 3
+    assert more["trials"][2]["params"] not in [trial["params"] for trial in first["trials"]]
     again = run(tmp_path / "a.json", monkeypatch, 3)
     assert again["trials"] == more["trials"]
 
@@ -45,6 +46,18 @@ def test_the_same_command_makes_the_same_study(
         del trial["seconds"]
     assert studies[0]["trials"] == studies[1]["trials"]
     assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
+
+
+def test_no_two_trials_are_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def suggest(trial: Any) -> dict[str, Any]:
+        return {"lr": trial.suggest_float("lr", 0.01, 0.05, step=0.01)}
+
+    monkeypatch.setitem(search.SPACES, "gcn", ("gcn", suggest))
+    monkeypatch.setattr(search, "_validate", lambda settings, seeds: (settings["lr"], 1.0))
+    for trials in (2, 5):
+        study = run(tmp_path / "a.json", monkeypatch, trials, "gcn")
+    rates = sorted(round(trial["params"]["lr"], 9) for trial in study["trials"])
+    assert rates == [0.01, 0.02, 0.03, 0.04, 0.05]
 
 
 def test_other_seeds_confirm_the_best_trials(
@@ -89,6 +102,31 @@ def test_what_is_to_be_confirmed_must_be_there(
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "2")
     assert "--confirm needs the study" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--confirm", "0")
+    assert "--confirm must be at least 1" in capsys.readouterr().err
+
+
+def test_what_is_confirmed_by_most_seeds_counts() -> None:
+    trials = [
+        {"params": {}, "value": 0.9},
+        {"params": {}, "value": 0.8, "confirmed": {"value": 0.85, "seeds": 2}},
+        {"params": {}, "value": 0.7, "confirmed": {"value": 0.8, "seeds": 8}},
+    ]
+    assert search.best_trial(trials) == trials[2]
+    assert search.best_trial(trials[:1]) == trials[0]
+
+
+def test_an_unknown_data_set_is_an_error_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["nosuch", "--out", str(tmp_path / "a.json")]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *arguments])
+    with pytest.raises(SystemExit):
+        search.main()
+    message = capsys.readouterr().err
+    assert "there is no data set 'nosuch'" in message
+    assert "Traceback" not in message
 
 
 def test_seeds_draw_the_splits_of_graphs_without_one(
@@ -109,6 +147,11 @@ def test_seeds_draw_the_splits_of_graphs_without_one(
     assert asked == [("wordnet31-half", {"split_seed": seed}) for seed in (1000, 1001)]
     [trial] = json.loads((tmp_path / "a.json").read_text())["trials"]
     assert {"rank", "mean", "num_layers"} <= trial["params"].keys()
+    monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "b.json"), "--model=without"])
+    search.main()
+    [other] = json.loads((tmp_path / "b.json").read_text())["trials"]
+    lgcls = {"lgcl_channels", "num_layers", "k", "rank", "mean", "batch_norm"}
+    assert other["params"].keys() == trial["params"].keys() - lgcls
 
 
 STUDIES = sorted((Path(__file__).parents[1] / search.OUT).glob("*.json"))

@@ -251,7 +251,7 @@ def test_a_width_without_effect_is_said():
 def test_given_names_are_no_setting():
     config = Config.create(k=3)
     assert "given" not in config.to_dict()
-    assert "given" not in [name for name, _, _ in Config.describe()]
+    assert "given" not in [name for name, _ in Config.describe()]
     with pytest.raises(UsageError, match="unknown setting 'given'"):
         Config.create(given=["k"])
 

@@ -101,7 +101,7 @@ def _sizes(report: Report) -> list[tuple[str, str]]:
         rows.append(
             ("homophily", f"{report.homophily:.2f} (by chance {report.homophily_by_chance:.2f})")
         )
-    rows.append(("suggested k", str(report.suggested_k)))
+    rows.append(("k by the degrees", f"{report.suggested_k} (training takes it with k=none)"))
     for key, count in report.imported.items():
         shown = f"{count:,}" if isinstance(count, int) else str(count)
         rows.append((f"import: {key.replace('_', ' ')}", shown))

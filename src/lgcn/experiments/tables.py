@@ -172,9 +172,13 @@ def _with_differences(
     for entry in entries:
         dataset = entry["dataset"]
         base = bases.get(dataset)
-        shift, error = (None, None) if base in (None, entry) else _difference(entry, base)
-        if error is not None and dataset in GRAPHS:
-            error = _paired_error(results[entry["row"], dataset], results[base_row, dataset])
+        if base in (None, entry):
+            shift, error = None, None
+        elif dataset in GRAPHS:
+            own = results[entry["row"], dataset]
+            shift, error = _paired_difference(own, results[base_row, dataset])
+        else:
+            shift, error = _difference(entry, base)
         result.append(entry | {"difference": shift, "difference_error": error})
     return result
 
@@ -202,13 +206,12 @@ def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
     return shift, math.sqrt(sum(parts))
 
 
-def _paired_error(one: Results, other: Results) -> float | None:
-    """That of runs which have their split from the seed: those of one seed belong together."""
-    shifts = [
-        100 * (one[seed]["test_score"] - other[seed]["test_score"])
-        for seed in one.keys() & other.keys()
-    ]
-    return statistics.stdev(shifts) / math.sqrt(len(shifts)) if len(shifts) > 1 else None
+def _paired_difference(own: Results, base: Results) -> tuple[float | None, float | None]:
+    """The mean difference of runs of one seed, which draws their split, and its standard error."""
+    seeds = own.keys() & base.keys()
+    shifts = [100 * (own[seed]["test_score"] - base[seed]["test_score"]) for seed in seeds]
+    shift, spread = mean_and_std(shifts)
+    return shift, None if spread is None else spread / math.sqrt(len(seeds))
 
 
 def _general_command(plan: Plan, row: Row) -> str:

@@ -22,8 +22,9 @@ from lgcn.sampling.starts import KINDS
 from lgcn.training.recipes import default_recipe, recipe_settings
 
 # training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
-# LGCL keeps that many numbers for every feature until the backward pass, 1 GB where 128 features go
-# in. Sub-graphs cost accuracy: on wordnet31, which is half as large, four points of 54.
+# LGCL and view keeps that many numbers for every feature until the backward pass: at the limit, all
+# of the defaults for own data take 7 to 8 GB. Sub-graphs can cost accuracy, on wordnet31, which is
+# half as large, four points of 54.
 WHOLE_GRAPH_VALUES = 2_000_000
 # evaluate_on=auto takes it up to so many: no backward pass needs them, but an epoch should not wait
 # seconds for its scores.
@@ -233,15 +234,14 @@ class Config:
             raise UsageError(f"the config file {path} is not valid TOML: {error}") from error
 
     @classmethod
-    def describe(cls) -> list[tuple[str, Any, str]]:
-        """(name, default, what it is) of every setting; choices are named."""
-        defaults = cls().to_dict()
+    def describe(cls) -> list[tuple[str, str]]:
+        """The name of every setting and what it is; choices are named."""
         rows = []
         for spec in _settings():
             doc = spec.metadata["doc"]
             if "choices" in spec.metadata:
                 doc = f"{doc}: {', '.join(spec.metadata['choices'])}"
-            rows.append((spec.name, defaults[spec.name], doc))
+            rows.append((spec.name, doc))
         return rows
 
     def to_dict(self) -> dict[str, Any]:
