@@ -396,9 +396,12 @@ def settings(
     as_json: Json = False,
 ) -> None:
     """The settings that --set and config files take, with their defaults."""
+    from lgcn.data import describe
     from lgcn.training import Config
     from lgcn.training.config import merge_settings
 
+    if dataset is not None:
+        describe(dataset)  # a name that is wrong has no settings
     flags = {"dataset": dataset, "recipe": recipe}
     given = merge_settings(set_ or [])
     given |= {key: value for key, value in flags.items() if value is not None}
