@@ -63,6 +63,16 @@ MILDEST: dict[str, Any] = {
     "lr": 0.005,
     "weight_decay": 0.0001,
 }
+# What the search found for the network without LGCLs on wordnet31.
+SLOWER: dict[str, Any] = {
+    **FEW,
+    "hops": 10,
+    "node_dropout": 0.2,
+    "input_dropout": 0.2,
+    "agreement": 1.5,
+    "lr": 0.005,
+    "weight_decay": 0.0005,
+}
 SUBGRAPHS: dict[str, Any] = {**FEW, "training": "subgraph"}
 CANDIDATES: dict[str, dict[str, Any]] = {
     "earlier": EARLIER,
@@ -73,6 +83,11 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "few, narrower, 10 hops": {**FEW, "hidden_channels": 64, "hops": 10},
     "few, milder": MILDER,
     "few, mildest": MILDEST,
+    "few, slower": SLOWER,
+    "few, slower, 5 hops": {**SLOWER, "hops": 5},
+    "few, slower, narrower": {**SLOWER, "hidden_channels": 64},
+    "few, slower, lr 0.01": {**SLOWER, "lr": 0.01},
+    "few, slower, no LGCL": {**SLOWER, "num_layers": 0},
     "few, input dropout 0.3": {**FEW, "input_dropout": 0.3},
     "few, dropout 0.5": {**FEW, "dropout": 0.5},
     "few, node dropout 0.2": {**FEW, "node_dropout": 0.2},

@@ -462,6 +462,16 @@ def own_defaults(record: Record) -> str:
     return table(header, rows)
 
 
+def variants(record: Record) -> str:
+    rows = []
+    for row in record["results"]:
+        error = f" ± {row['error']:.1f}" if "error" in row else ""
+        change = f"{row['difference']:+.1f}{error}" if "difference" in row else "-"
+        rows.append([row["variant"], f"{row['val_score']:.1f}", change])
+    header = [f"{record['results'][0]['seeds']} seeds", "validation accuracy (%)", "difference"]
+    return table(header, rows)
+
+
 def scaling(record: Record) -> str:
     rows = []
     for name, result in record["results"].items():
@@ -490,7 +500,11 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "store_accuracy": store_accuracy,
     "own_defaults-few": own_defaults,
     "own_defaults-width": own_defaults,
+    "own_defaults-slower": own_defaults,
     "own_defaults-many": own_defaults,
     "own_defaults-subgraphs": own_defaults,
+    "variants_cora": variants,
+    "variants_citeseer": variants,
+    "variants_pubmed": variants,
     "scaling": scaling,
 }

@@ -115,9 +115,12 @@ def test_rivals_stand_beside_the_best_recipe_and_its_ablations(target: str) -> N
     for row, changed in zip(one.rows, expected, strict=False):
         job = one.jobs(row, dataset)[0]
         assert changes(job, "best") == changed
-    rivals = [config(one.jobs(row, dataset)[0]) for row in one.rows[3:]]
+    rest = [config(one.jobs(row, dataset)[0]) for row in one.rows[3:]]
+    rivals = [run for run in rest if run.model != "lgcn"]
     models = {"best-graphs": ["gcn", "gat", "sage", "mlp"], "best-ppi": ["gat", "gcnii", "sage"]}
     assert [rival.model for rival in rivals] == models[target]
+    searched = [(run.recipe, run.num_layers) for run in rest if run.model == "lgcn"]
+    assert searched == ([("best-without", 0)] if target == "best-graphs" else [])
     # On whole graphs, to the end.
     assert {rival.training for rival in rivals} == {"whole"}
     assert {rival.max_steps for rival in rivals} == {None}
@@ -128,6 +131,14 @@ def test_all_systems_have_as_many_epochs_on_the_other_graphs() -> None:
     for dataset in one.datasets:
         runs = [config(one.jobs(row, dataset)[0]) for row in one.rows]
         assert {(run.max_epochs, run.patience) for run in runs} == {(300, 100)}
+
+
+def test_no_system_has_fewer_epochs_than_the_lgcn_on_proteins() -> None:
+    one = plan("best-ppi")
+    for dataset in one.datasets:
+        lgcn, *others = (config(one.jobs(row, dataset)[0]) for row in one.rows)
+        for other in others:
+            assert (other.max_epochs, other.patience) >= (lgcn.max_epochs, lgcn.patience)
 
 
 def test_the_seed_draws_the_split_of_graphs_without_one() -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from lgcn.errors import LGCNError
 from lgcn.experiments.jobs import Job, full_settings, make_job
@@ -98,7 +99,20 @@ def test_records_are_a_line_for_each_part(tmp_path: Path) -> None:
     assert len(lines) == 6
 
 
-def test_the_machine_has_versions() -> None:
-    import torch
+def test_a_gpu_is_named_with_the_precision_of_its_products(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lgcn.training.setup.pick_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
+    before = torch.get_float32_matmul_precision()
+    try:
+        for precision in ("highest", "high"):
+            torch.set_float32_matmul_precision(precision)
+            found = machine("cuda")
+            assert (found["gpu"], found["float32_products"]) == ("a GPU", precision)
+    finally:
+        torch.set_float32_matmul_precision(before)
 
+
+def test_the_machine_has_versions() -> None:
     assert machine("cpu")["torch"] == torch.__version__

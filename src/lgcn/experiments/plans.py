@@ -33,8 +33,13 @@ WIDE_SAGE: Mapping[str, Any] = {
     "hidden_channels": 2048,
     "num_layers": 3,
     "lr": 0.001,
-    "max_epochs": 1000,
     "patience": 100,
+}
+# What the recipe has, for all of them. GCNII learns more slowly.
+BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
+    "gat": {"max_epochs": 300},
+    "sage-mean": {"max_epochs": 300},
+    "gcnii": {"max_epochs": 600},
 }
 DEEPWALK_PROGRAM: Mapping[str, Any] = {"walks_per_node": 10, "window": 5, "dimensions": 64}
 
@@ -273,9 +278,12 @@ def _text(recipe: str | None) -> Plan:
     return Plan("text", title, CITATIONS, tuple(rows))
 
 
+# The fair one beside the LGCN: the same network without LGCLs, with settings of its own.
+SEARCHED_WITHOUT = Row("without LGCLs, searched for itself", "lgcn", {"recipe": "best-without"})
+
+
 def _best(recipe: str | None) -> Plan:
-    fair = Row("without LGCLs, searched for itself", "lgcn", {"recipe": "best-without"})
-    rows = (*_best_rows(paper.SCORES["table2"]["lgcn"]), fair)
+    rows = (*_best_rows(paper.SCORES["table2"]["lgcn"]), SEARCHED_WITHOUT)
     title = "The best recipe, and what its LGCLs add, accuracy in %"
     return Plan("best", title, CITATIONS, rows, seeds=BEST_SEEDS)
 
@@ -293,7 +301,7 @@ def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
 def _best_graphs(recipe: str | None) -> Plan:
     rivals = [Row(SYSTEMS[name].title, name) for name in ("gcn", "gat", "sage-mean", "mlp")]
     title = "Other graphs, each system with settings of its own search, accuracy in %"
-    return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), *rivals))
+    return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), SEARCHED_WITHOUT, *rivals))
 
 
 def _best_ppi(recipe: str | None) -> Plan:
@@ -303,7 +311,8 @@ def _best_ppi(recipe: str | None) -> Plan:
         Row(SYSTEMS["gcnii"].title, "gcnii"),
         Row("GraphSAGE-mean, wide", "sage-mean", WIDE_SAGE),
     )
-    return Plan("best-ppi", "Inductive learning with wide networks, micro-F1", PROTEINS, rows)
+    title = "Inductive learning with wide networks, micro-F1"
+    return Plan("best-ppi", title, PROTEINS, rows, limits=BEST_PROTEIN_LIMITS)
 
 
 TARGETS = {

@@ -111,6 +111,8 @@ def machine(device: str) -> dict[str, Any]:
     }
     if pick_device(device).type == "cuda":
         found |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+        # "highest" is float32 itself; "high" lets matrix products use TensorFloat-32.
+        found["float32_products"] = torch.get_float32_matmul_precision()
     return found
 
 
