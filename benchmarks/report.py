@@ -10,7 +10,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-from benchmarks.paper_tables import paper_table
+from benchmarks.paper_tables import paper_table, summary
 from benchmarks.report_tables import TABLES, aims, load, machine_line
 
 DOCUMENTS = (
@@ -29,6 +29,8 @@ PICTURES = {
 
 def block(name: str) -> str:
     """What stands between the markers of that name, empty where there is no record."""
+    if name == "paper-summary":
+        return summary()
     if name.startswith("paper-"):
         return paper_table(name.removeprefix("paper-"))
     benchmark, _, device = name.rpartition("-")

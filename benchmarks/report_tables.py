@@ -468,8 +468,8 @@ def variants(record: Record) -> str:
         error = f" ± {row['error']:.1f}" if "error" in row else ""
         change = f"{row['difference']:+.1f}{error}" if "difference" in row else "-"
         rows.append([row["variant"], f"{row['val_score']:.1f}", change])
-    header = [f"{record['results'][0]['seeds']} seeds", "validation accuracy (%)", "difference"]
-    return table(header, rows)
+    what = f"{record['base']['dataset'].capitalize()}, {record['results'][0]['seeds']} seeds"
+    return table([what, "validation accuracy (%)", "difference"], rows)
 
 
 def scaling(record: Record) -> str:

@@ -79,6 +79,28 @@ def test_a_table_without_record_stays_empty(
     assert report.fill(text) == "a\n<!-- begin layer-cuda -->\n<!-- end layer-cuda -->\nb\n"
 
 
+def test_the_summary_has_the_numbers_of_the_tables_and_the_highest_in_bold(
+    tmp_path: Path,
+) -> None:
+    from benchmarks.paper_tables import paper_table, summary
+
+    assert summary(tmp_path) == ""
+    lines = [line.strip("| ").split(" | ") for line in summary().splitlines()[2:]]
+    tables = {target: paper_table(target) for target in ("best", "best-graphs", "best-ppi")}
+    assert [line[0] for line in lines[:3]] == ["Cora", "Citeseer", "Pubmed"]
+    assert lines[-1][0] == "ppi-rederived"
+    assert len(lines) == 10
+    for name, own, without, rival in lines:
+        number = re.compile(r"\d+\.\d+")
+        means = [float(number.search(cell)[0]) for cell in (own, without, rival)]  # type: ignore[index]
+        bold = [cell.startswith("**") for cell in (own, without, rival)]
+        assert [mean for mean, is_bold in zip(means, bold, strict=True) if is_bold] == [max(means)]
+        target = "best" if name in ("Cora", "Citeseer", "Pubmed") else "best-graphs"
+        table = tables["best-ppi" if name == "ppi-rederived" else target]
+        for cell in (own, without):
+            assert cell.strip("*") in table
+
+
 def test_the_pictures_are_there() -> None:
     text = "".join((ROOT / document).read_text() for document in report.DOCUMENTS)
     pictures = re.findall(r"\]\((images/\S+)\)", text)

@@ -117,7 +117,7 @@ class Report:
     Args:
         name: Of the graph.
         nodes, graphs: Their numbers.
-        edges: An undirected edge counts once.
+        edges: An undirected edge counts once, also as a duplicate.
         directed: Whether some edge has no reverse of the same weight.
         weighted: Whether edges have weights.
         isolated_nodes, self_loops, duplicate_edges: Their numbers in the graph as it is, after the
@@ -253,20 +253,26 @@ def _edges(graph: Graph) -> dict[str, Any]:
     )
     row = np.repeat(np.arange(n, dtype=forward.indices.dtype), np.diff(forward.indptr))
     loops = forward.indices == row
-    again = (forward.indices[1:] == forward.indices[:-1]) & (row[1:] == row[:-1])
+    again = np.zeros_like(loops)
+    again[1:] = (forward.indices[1:] == forward.indices[:-1]) & (row[1:] == row[:-1])
     number, part = 0, np.empty(0, int)
     if n:
         # Strong components are the same where all edges have a reverse, and need no transposition.
         number, part = connected_components(forward, directed=symmetric, connection="strong")
     touched = np.diff(forward.indptr) + np.diff(reverse.indptr) > 0
-    num_loops = int(loops.sum())
-    entries = graph.num_edges - num_loops
+
+    def edges(entry: Any) -> int:
+        """An undirected edge is two entries, but a self-loop is one."""
+        of_loops = int((entry & loops).sum())
+        others = int(entry.sum()) - of_loops
+        return (others // 2 if symmetric else others) + of_loops
+
     return {
-        "edges": (entries // 2 if symmetric else entries) + num_loops,
+        "edges": edges(np.ones_like(loops)),
         "directed": not symmetric,
         "isolated_nodes": int(n - touched.sum()),
-        "self_loops": num_loops,
-        "duplicate_edges": int(again.sum()),
+        "self_loops": int(loops.sum()),
+        "duplicate_edges": edges(again),
         "components": int(number),
         "largest_component": int(np.bincount(part).max()) if n else 0,
     }
