@@ -13,6 +13,7 @@ from lgcn.nn import grid_cnn
 from lgcn.nn.grid_cnn import (
     GridCNN,
     GridConv,
+    SharedKernel,
     convolution_matrix,
     double_cnn,
     grid_convolution,
@@ -82,6 +83,32 @@ def test_no_copy_between_the_modules(monkeypatch: pytest.MonkeyPatch, largest: i
         out = module(x.transpose(1, 2))
         x = out.transpose(1, 2)
         assert x.is_contiguous()
+
+
+@pytest.mark.parametrize("num_nodes", [0, 1, 6])
+@pytest.mark.parametrize("as_it_lies", [True, False])
+def test_a_shared_kernel_by_its_formula(num_nodes: int, as_it_lies: bool) -> None:
+    kernel = SharedKernel(4).double()
+    torch.nn.init.normal_(kernel.weight)
+    x = grid(num_nodes, 4, 3).transpose(1, 2)
+    x = x if as_it_lies else x.contiguous()
+    expected = sum((1 + kernel.weight[p]) * x[:, :, p] for p in range(4))
+    torch.testing.assert_close(kernel(x), expected)
+    if num_nodes:
+        values = x.detach().requires_grad_()
+        torch.autograd.gradcheck(
+            lambda values, weight: torch.func.functional_call(kernel, {"weight": weight}, values),
+            (values, kernel.weight),
+        )
+
+
+def test_the_gradient_of_a_shared_kernel_lies_as_the_grid_does() -> None:
+    kernel, values = SharedKernel(4), torch.randn(6, 4, 3, requires_grad=True)
+    seen: list[bool] = []
+    hook = values.register_hook(lambda gradient: seen.append(gradient.is_contiguous()))
+    kernel(values.transpose(1, 2)).sum().backward()
+    hook.remove()
+    assert seen == [True]
 
 
 def test_weights_have_the_names_and_shapes_of_torch() -> None:
