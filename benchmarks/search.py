@@ -34,6 +34,7 @@ from lgcn.training import Config, train
 
 FIRST_SEED = 1000
 SAMPLER_SEED = 0
+MOST_IN_VAIN = 1000  # draws of known trials in a row
 OUT = Path("benchmarks/search")
 
 # What may vary; the recipe of a model has the rest.
@@ -179,9 +180,8 @@ def best_trial(trials: list[Trial]) -> Trial:
 def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Goes on with the study in the file, or begins it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    trials: list[Trial] = []
-    if path.exists():
-        trials = json.loads(path.read_text("utf-8"))["trials"]
+    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    trials: list[Trial] = before.get("trials", [])
     # A study that goes on with the first seed would draw its first trials once more.
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -195,21 +195,32 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     given: dict[str, Any] = {"dataset": dataset, "recipe": recipe}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
+    for name, value in (("given", given), ("seeds", arguments.seeds)):
+        if before and before[name] != value:
+            raise LGCNError(
+                f"{path} has trials with {name} {before[name]}, got {value}: go on as it was "
+                "begun, or name another --out"
+            )
     own = Config.create(**given).to_dict()
     names = suggest(optuna.create_study().ask())
     study.enqueue_trial({name: own[name] for name in names}, skip_if_exists=True)
+    in_vain = 0
     while len(trials) < arguments.trials:
         asked = _ask(study, suggest)
         again = next((trial for trial in trials if _same(trial["params"], asked.params)), None)
         if again is not None:
             study.tell(asked, again["value"])
+            in_vain += 1
+            if in_vain == MOST_IN_VAIN:
+                raise LGCNError(f"after {len(trials)} trials, {in_vain} more were all known ones")
             continue
+        in_vain = 0
         settings = {**given, **asked.params, "device": arguments.device}
         score, seconds = _validate(settings, range(FIRST_SEED, FIRST_SEED + arguments.seeds))
         study.tell(asked, score)
         trials.append({"params": asked.params, "value": score, "seconds": seconds})
         record = {"given": given, "seeds": arguments.seeds, "trials": trials}
-        write(path, {"machine": machine(arguments.device), **record})
+        write(path, {**before, "machine": machine(arguments.device), **record})
         print(f"{len(trials) - 1}: {100 * score:.2f} {asked.params}", flush=True)
     return trials
 

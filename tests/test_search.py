@@ -93,9 +93,41 @@ def test_a_study_that_goes_on_keeps_what_was_confirmed(
 ) -> None:
     run(tmp_path / "a.json", monkeypatch, 1, "gcn")
     command(tmp_path / "a.json", monkeypatch, "--confirm", "1", "--seeds", "1")
-    first, second = run(tmp_path / "a.json", monkeypatch, 2, "gcn")["trials"]
+    study = run(tmp_path / "a.json", monkeypatch, 2, "gcn")
+    first, second = study["trials"]
     assert first["confirmed"]["value"] > 0.05
     assert "confirmed" not in second
+    assert study["confirmed_on"]["command"]
+
+
+@pytest.mark.parametrize("changed", [["--seeds", "2"], ["--max-epochs", "3"]])
+def test_a_study_goes_on_as_it_was_begun(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changed: list[str],
+) -> None:
+    first = run(tmp_path / "a.json", monkeypatch, 1, "gcn")
+    other = ["--model", "gcn", "--trials", "2", "--seeds", "1", *changed]
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, *other)
+    assert "go on as it was begun, or name another --out" in capsys.readouterr().err
+    assert json.loads((tmp_path / "a.json").read_text()) == first
+
+
+def test_a_space_without_further_trials_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def suggest(trial: Any) -> dict[str, Any]:
+        return {"lr": trial.suggest_categorical("lr", [0.01, 0.02])}
+
+    monkeypatch.setitem(search.SPACES, "gcn", ("gcn", suggest))
+    monkeypatch.setattr(search, "_validate", lambda settings, seeds: (settings["lr"], 1.0))
+    monkeypatch.setattr(search, "MOST_IN_VAIN", 50)
+    with pytest.raises(SystemExit):
+        run(tmp_path / "a.json", monkeypatch, 3, "gcn")
+    assert "after 2 trials, 50 more were all known ones" in capsys.readouterr().err
+    assert len(json.loads((tmp_path / "a.json").read_text())["trials"]) == 2
 
 
 def test_what_is_to_be_confirmed_must_be_there(

@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,17 @@ import pytest
 from lgcn.experiments import paper
 from lgcn.experiments.plans import ABLATION_BASE, Plan, make_plans
 from lgcn.experiments.records import record_path, write_record
-from lgcn.experiments.tables import RULE_ROW, Table, make_table, mean_and_std, timings
+from lgcn.experiments.tables import (
+    ROUGH_PRODUCTS,
+    RULE_ROW,
+    Table,
+    make_table,
+    mean_and_std,
+    timings,
+)
 from lgcn.experiments.timing import write_times
 
-from .fakes import fill, filled_record
+from .fakes import fake_record, fill, filled_record
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +142,18 @@ def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
         assert said == (target in ("table3", "figure5")), target
         epochs = any("GCNII, which learns more slowly, has 600" in note for note in table.notes)
         assert epochs == (target == "best-ppi"), target
+
+
+def test_rough_products_are_said(plans: dict[str, Plan], tmp_path: Path) -> None:
+    plan = replace(plans["best-ppi"], datasets=("ppi",))
+    jobs = plan.all_jobs()
+    for number, job in enumerate(jobs):
+        record = fake_record(job)
+        record["machine"] |= {"float32_products": "highest" if number else "high"}
+        write_record(tmp_path, job, record)
+    assert ROUGH_PRODUCTS in make_table(plan, tmp_path).notes
+    write_record(tmp_path, jobs[0], fake_record(jobs[0]))
+    assert ROUGH_PRODUCTS not in make_table(plan, tmp_path).notes
 
 
 def test_differences_of_the_best_recipe(tables: dict[str, Table]) -> None:

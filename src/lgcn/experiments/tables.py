@@ -19,7 +19,11 @@ from lgcn.experiments.timing import QUICK_EPOCHS as QUICK_TIMED
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed", "ppi": "PPI"}
 # The selection rule alone, in the ablation: a row that needs no run of its own.
 RULE_ROW = "reported by the released rule"
-# What was measured, by seed.
+ROUGH_PRODUCTS = (
+    "Runs whose record says so had matrix products in TensorFloat-32, with "
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1."
+)
+# Records, or what was measured, by seed.
 Results = dict[int, dict[str, Any]]
 
 
@@ -56,12 +60,17 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
         folder: Where the records are.
         notes: What else is to be said below it, such as what is left out. (default: nothing)
     """
-    entries, results = [], {}
+    entries, results, products = [], {}, set()
     for dataset in plan.datasets:
         for row in plan.on(dataset):
-            found = results[row.label, dataset] = _results(plan, row, dataset, folder)
+            records = _records(plan, row, dataset, folder)
+            found = {seed: record["result"] for seed, record in records.items()}
+            results[row.label, dataset] = found
             entries.append(_entry(plan, row, dataset, found))
+            products |= {r["machine"].get("float32_products") for r in records.values()}
     own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
+    if "high" in products:
+        own_notes.append(ROUGH_PRODUCTS)
     if plan.target in ("ablation", *BEST):
         entries = _with_differences(entries, plan.rows[0].label, results)
     if plan.target == "ablation":
@@ -91,9 +100,9 @@ def timings(plan: Plan, dataset: str, device: str) -> Timing:
     return Timing(dataset, device, variants, EPOCHS, REPEATS)
 
 
-def _results(plan: Plan, row: Row, dataset: str, folder: Path) -> Results:
+def _records(plan: Plan, row: Row, dataset: str, folder: Path) -> Results:
     records = {job.seed: read_record(folder, job)[0] for job in plan.jobs(row, dataset)}
-    return {seed: record["result"] for seed, record in records.items() if record is not None}
+    return {seed: record for seed, record in records.items() if record is not None}
 
 
 def _entry(plan: Plan, row: Row, dataset: str, found: Results) -> Entry:
