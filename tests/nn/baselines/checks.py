@@ -65,6 +65,7 @@ def trained_and_loaded(folder: Path, **settings: Any) -> dict[str, Any]:
     assert loaded_config.model == config.model
     scores = predict(loaded, graph)
     assert scores.shape == (200, 3)
-    assert torch.equal(scores, predict(result.model, graph))
+    # On some CPUs an LSTM's last bits depend on how its weights lie in memory.
+    torch.testing.assert_close(scores, predict(result.model, graph))
     assert result.record["parameters"] == parameters(loaded)
     return result.record
