@@ -205,6 +205,7 @@ def test_a_real_table(lgcn_: Callable[..., Any], data_root: Path, place: Path) -
     assert sorted(float(row["honest"]) for row in table) == pytest.approx(scores)
 
 
+@pytest.mark.slow
 def test_everything_runs_quickly(data_root: Path, place: Path) -> None:
     """What a user tries first, as a program of its own."""
     command = [sys.executable, "-m", "lgcn", "reproduce", "all", "--quick", "--device", "cpu"]
