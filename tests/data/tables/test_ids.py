@@ -29,6 +29,13 @@ def where(row: int) -> str:
     return f"a.csv, row {row}"
 
 
+def test_the_largest_and_the_smallest_id_are_found() -> None:
+    for last in (2**63 - 1, -(2**63)):
+        ids = [last, last - 1 if last > 0 else last + 1]
+        found = NodeIndex(array(ids)).find(array([*ids, 0]))
+        assert found.tolist() == [0, 1, -1]
+
+
 @settings(max_examples=200)
 @given(IDS, st.data())
 def test_find_is_a_dict(ids: list[Any], data: st.DataObject) -> None:

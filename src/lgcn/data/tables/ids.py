@@ -167,9 +167,10 @@ def _fill_table(ids: Any, low: int, table: Any) -> Any:
 
 @_jit_parallel
 def _find_in_table(ids: Any, low: int, table: Any, found: Any) -> None:
+    high = low + (table.shape[0] - 1)  # the largest id, so that it fits into 64 bits
     for i in numba.prange(ids.shape[0]):
-        # Not by the difference, which may not fit into 64 bits.
-        if low <= ids[i] < low + table.shape[0]:
+        # Not by the difference, which may not fit.
+        if low <= ids[i] <= high:
             found[i] = table[ids[i] - low]
         else:
             found[i] = -1
