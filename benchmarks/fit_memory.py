@@ -4,7 +4,8 @@ python -m benchmarks.fit_memory [--out FILE] [--quick]
 
 Wide features and many edges, so that a copy of either would be seen. One epoch on sub-graphs and
 one on the whole graph, with the evaluation that follows it. What remains is the model's own: the
-layers' outputs and, for the default ranking, the normalised adjacency with self-loops. Each
+layers' outputs and, for the default ranking, the normalised adjacency with self-loops. Then the
+largest graph that is still one batch, with the defaults for few labels and for many. Each
 measurement is a process of its own; a fit on a tiny graph comes first in it.
 """
 
@@ -21,25 +22,34 @@ from benchmarks._common import RESULTS, machine, peak_megabytes, write
 from lgcn import LGCNClassifier
 from lgcn.data import synthetic
 from lgcn.graph import Graph
+from lgcn.training.config import WHOLE_GRAPH_VALUES
 
-TRAINING = ("subgraph", "whole")
-SIZE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}
 TINY = {"num_nodes": 300, "num_features": 10, "mean_degree": 5}
+SIZE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}
+K = 8
+LARGEST = {"num_nodes": WHOLE_GRAPH_VALUES // (K + 1), "num_features": 100, "mean_degree": 10}
+CASES: dict[str, tuple[dict[str, int], dict[str, str]]] = {
+    "sub-graphs": (SIZE, {"training": "subgraph"}),
+    "whole": (SIZE, {"training": "whole"}),
+    "largest whole, few labels": (LARGEST, {"labels": "few"}),
+    "largest whole, many labels": (LARGEST, {"labels": "many"}),
+}
 
 
-def fit(graph: Graph, training: str) -> LGCNClassifier:
-    model = LGCNClassifier(training=training, max_epochs=1, k=8, random_state=0, device="cpu")
+def fit(graph: Graph, settings: dict[str, str]) -> LGCNClassifier:
+    model = LGCNClassifier(max_epochs=1, k=K, random_state=0, device="cpu", settings=settings)
     return model.fit(graph)
 
 
-def measure(training: str, size: dict[str, int]) -> dict[str, Any]:
-    fit(synthetic(**TINY), training)
-    graph = synthetic(**size)
+def measure(case: str, quick: bool) -> dict[str, Any]:
+    size, settings = CASES[case]
+    fit(synthetic(**TINY), settings)
+    graph = synthetic(**({**size, "num_nodes": 500} if quick else size))
     assert graph.x is not None
     shared: list[bool] = []
 
     def run() -> None:
-        kept = fit(graph, training).graph_
+        kept = fit(graph, settings).graph_
         assert kept is not None
         assert kept.x is not None
         assert graph.x is not None
@@ -48,7 +58,7 @@ def measure(training: str, size: dict[str, int]) -> dict[str, Any]:
 
     peak = peak_megabytes(run, "cpu")
     return {
-        "training": training,
+        "case": case,
         "nodes": graph.num_nodes,
         "entries": graph.num_edges,
         "features": graph.num_features,
@@ -65,22 +75,21 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=RESULTS / "fit_memory-cpu.json")
     parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
-    parser.add_argument("--measure", choices=TRAINING, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=CASES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    size = {**SIZE, "num_nodes": 500} if arguments.quick else SIZE
     if arguments.measure:
         torch.manual_seed(0)
-        print(json.dumps(measure(arguments.measure, size)))
+        print(json.dumps(measure(arguments.measure, arguments.quick)))
         return
     results = []
-    for training in TRAINING:
-        command = [sys.executable, "-m", "benchmarks.fit_memory", "--measure", training]
+    for case in CASES:
+        command = [sys.executable, "-m", "benchmarks.fit_memory", "--measure", case]
         command += ["--quick"] if arguments.quick else []
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         results.append(json.loads(done.stdout.splitlines()[-1]))
         found = results[-1]
         print(
-            f"{training}: fit needs {found['peak_megabytes']:.0f} MB beyond the graph of "
+            f"{case}: fit needs {found['peak_megabytes']:.0f} MB beyond the graph of "
             f"{found['feature_megabytes']:.0f} MB of features and {found['edge_megabytes']:.0f} MB "
             f"of edges; shared: {found['shares_features_and_edges']}",
             flush=True,

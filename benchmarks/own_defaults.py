@@ -1,7 +1,7 @@
 """Defaults for graphs that users bring, chosen among candidates on validation nodes alone.
 
 python -m benchmarks.own_defaults --out FILE [--device cuda] [--seeds N] [--datasets NAME ...]
-    [--candidates NAME ...] [--splits NAME ...] [--max-epochs N] [--jobs N]
+    [--candidates NAME ...] [--splits NAME ...] [--max-epochs N] [--processes N]
 
 Each candidate trains with 20 labels a class and with 60/20/20 % of the nodes. The test nodes are
 never scored. A seed changes the split and the weights; no reported result has seeds from 2000 on.
@@ -10,15 +10,24 @@ average over graphs and splits.
 """
 
 import argparse
-import multiprocessing
+import itertools
 import os
 import statistics
-import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks import validation
+from benchmarks._common import machine, write
+from lgcn import load_dataset
+from lgcn.data import random_split
+from lgcn.experiments.pool import Failure, run_tasks
+from lgcn.training import Config
 
 DATASETS = ("digits", "cora", "pubmed", "amazon_computers", "coauthor_cs", "debian_bookworm")
 SPLITS = ("20 a class", "60/20/20")
@@ -47,6 +56,13 @@ EARLIER: dict[str, Any] = {
     "weight_decay": 0.0005,
     "dropout": 0.5,
     "k": None,
+}
+MANY_BEFORE: dict[str, Any] = {
+    **MANY,
+    "num_layers": 2,
+    "lgcl_channels": 128,
+    "hops": 2,
+    "weight_decay": 0.0,
 }
 # Less of all that keeps a network from fitting the labels.
 MILDER: dict[str, Any] = {
@@ -97,15 +113,17 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "few, no agreement": {**FEW, "views": 1, "agreement": 0.0},
     "few, no LGCL": {**FEW, "num_layers": 0},
     "many": MANY,
+    "many, as before": MANY_BEFORE,
     "many, k by the degrees": {**MANY, "k": None},
+    "many, k = 4": {**MANY, "k": 4},
     "many, normalised ranking": {**MANY, "rank": "normalized", "self_loops": True},
     "many, no mean": {**MANY, "mean": False},
     "many, no batch norm": {**MANY, "batch_norm": "none"},
-    "many, one LGCL": {**MANY, "num_layers": 1},
-    "many, wider": {**MANY, "hidden_channels": 256, "lgcl_channels": 256},
-    "many, narrower": {**MANY, "hidden_channels": 64, "lgcl_channels": 64},
-    "many, no hops": {**MANY, "hops": 0},
-    "many, 4 hops": {**MANY, "hops": 4},
+    "many, two LGCLs": {**MANY, "num_layers": 2},
+    "many, wider": {**MANY, "hidden_channels": 256, "lgcl_channels": 128},
+    "many, wider LGCLs": {**MANY, "lgcl_channels": 128},
+    "many, narrower": {**MANY, "hidden_channels": 64, "lgcl_channels": 32},
+    "many, 2 hops": {**MANY, "hops": 2},
     "many, dropout 0.2": {**MANY, "dropout": 0.2},
     "many, decay 0.0001": {**MANY, "weight_decay": 0.0001},
     "many, views that agree": {**MANY, "views": 2, "agreement": 0.5},
@@ -117,25 +135,17 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 }
 
 
-def train_once(
-    dataset: str, split: str, candidate: str, seed: int, max_epochs: int, device: str
-) -> dict[str, Any]:
+Task = tuple[int, str, str, str]  # seed, data set, split, candidate
+
+
+def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
     """One run in a process of one thread."""
-    from dataclasses import replace
-
-    import torch
-
-    from lgcn import load_dataset
-    from lgcn.data import random_split
-    from lgcn.memory import release_memory
-    from lgcn.training import Config, train
-
-    torch.set_num_threads(1)
+    seed, dataset, split, candidate = task
     graph = load_dataset(dataset)
     assert graph.y is not None
-    masks = random_split(graph.y, 20, 500, seed) if split == SPLITS[0] else thirds(graph.y, seed)
-    # No test mask: the test nodes have no part in the choice, so they are not even scored.
-    graph = replace(graph, train_mask=masks[0], val_mask=masks[1], test_mask=None)
+    train_mask, val_mask = (
+        random_split(graph.y, 20, 500, seed)[:2] if split == SPLITS[0] else thirds(graph.y, seed)
+    )
     config = Config.create(
         dataset="tables",
         seed=seed,
@@ -143,20 +153,15 @@ def train_once(
         num_workers=0,
         max_epochs=max_epochs,
         **CANDIDATES[candidate],
-    ).resolve(graph)
-    started = time.perf_counter()
-    record = train(graph, config).record
-    seconds = time.perf_counter() - started
-    release_memory()  # others run beside this one
+    )
+    graph = replace(graph, train_mask=train_mask, val_mask=val_mask)
+    config = config.resolve(graph)
     run = {"dataset": dataset, "split": split, "candidate": candidate, "seed": seed, "k": config.k}
-    run |= {key: record[key] for key in ("val_score", "best_epoch", "epochs")}
-    return run | {"seconds": round(seconds, 1)}
+    return run | validation.validate(graph, config)
 
 
-def thirds(y: Any, seed: int) -> tuple[Any, Any]:
+def thirds(y: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     """Masks of 60 % training and 20 % validation nodes."""
-    import torch
-
     nodes = np.random.default_rng(seed).permutation(np.flatnonzero(np.asarray(y) >= 0))
     masks = torch.zeros(2, len(y), dtype=torch.bool)
     first, second = round(0.6 * len(nodes)), round(0.8 * len(nodes))
@@ -209,62 +214,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    count = validation.at_least_one
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
         "--out", type=Path, required=True, help="benchmarks/results/own_defaults-NAME-DEVICE.json"
     )
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=count, default=2)
     parser.add_argument("--first-seed", type=int, default=2000)
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
     parser.add_argument("--splits", nargs="+", default=list(SPLITS), choices=SPLITS)
     parser.add_argument(
         "--candidates", nargs="+", default=list(CANDIDATES), choices=list(CANDIDATES)
     )
-    parser.add_argument("--max-epochs", type=int, default=300)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--max-epochs", type=count, default=300)
+    # --jobs is what commands in older records say.
+    parser.add_argument("--processes", "--jobs", type=count, default=os.cpu_count())
     arguments = parser.parse_args()
-    out = arguments.out
-    # Read by OpenMP and Numba when the processes start.
-    os.environ |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
-    from benchmarks._common import machine, write
-
+    validation.check(parser, arguments.datasets, arguments.device)
     runs: list[dict[str, Any]] = []
+    failed: list[str] = []
 
-    def record() -> list[dict[str, Any]]:
+    def done(task: Task, run: dict[str, Any] | Failure) -> None:
+        if isinstance(run, Failure):
+            failed.append(f"{task}: {run.message}")
+            return
+        runs.append(run)
+        print(
+            f"{run['dataset']:17} {run['split']:10} {run['candidate']:32} seed {run['seed']} "
+            f"k {run['k']:2}  validation {100 * run['val_score']:5.1f}  "
+            f"epoch {run['best_epoch']}/{run['epochs']}  {run['seconds']:.1f} s",
+            flush=True,
+        )
         results = summary(runs)
         content = {"results": results, "behind_the_best": behind(results), "runs": runs}
-        write(out, {"machine": machine(arguments.device), **content})
-        return behind(results)
+        # After each run: a machine that is taken back leaves what was done.
+        write(arguments.out, {"machine": machine(arguments.device), **content})
 
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(arguments.jobs, mp_context=context) as pool:
-        jobs = [
-            pool.submit(
-                train_once,
-                dataset,
-                split,
-                candidate,
-                seed,
-                arguments.max_epochs,
-                arguments.device,
-            )
-            for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-            for dataset in arguments.datasets
-            for split in arguments.splits
-            for candidate in arguments.candidates
-        ]
-        for job in as_completed(jobs):
-            run = job.result()
-            runs.append(run)
-            print(
-                f"{run['dataset']:17} {run['split']:10} {run['candidate']:32} seed {run['seed']} "
-                f"k {run['k']:2}  validation {100 * run['val_score']:5.1f}  "
-                f"epoch {run['best_epoch']}/{run['epochs']}  {run['seconds']} s",
-                flush=True,
-            )
-            record()  # after each run: a machine that is taken back leaves what was done
-    for row in record():
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    tasks = itertools.product(seeds, arguments.datasets, arguments.splits, arguments.candidates)
+    one = partial(train_once, max_epochs=arguments.max_epochs, device=arguments.device)
+    run_tasks(list(tasks), one, done, processes=arguments.processes)
+    for row in behind(summary(runs)):
         print(f"{row['candidate']:32} behind the best by {row['mean']:5.2f}, at most {row['most']}")
+    if failed:
+        parser.exit(1, "\n".join(["these runs failed:", *failed, ""]))
 
 
 if __name__ == "__main__":

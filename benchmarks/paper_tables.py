@@ -1,12 +1,12 @@
 """The tables of `lgcn reproduce` in the documents, from the records in benchmarks/paper."""
 
-import math
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.report_tables import table as rows_as_table
 from lgcn.experiments.layout import Entry, honest_score
-from lgcn.experiments.plans import BEST, SEARCHED_WITHOUT, make_plans
+from lgcn.experiments.plans import BEST, BEST_ROW, SEARCHED_WITHOUT, WITHOUT, make_plans
 from lgcn.experiments.render import wide
 from lgcn.experiments.tables import Table, make_table, title_of
 
@@ -32,39 +32,21 @@ def summary(folder: Path = PAPER) -> str:
     line is bold.
     """
     # The best recipe's own table has no rivals on the paper's graphs.
-    rivals = [_table(target, folder) for target in ("table2", *BEST)]
-    rows = []
-    for target in BEST:
-        table = _table(target, folder)
-        for dataset in table.datasets:
-            own = table.entry(table.labels[0], dataset)
-            if own is None or own["honest"] is None:
-                continue
-            rows_without = [
-                entry
-                for label in (table.labels[1], SEARCHED_WITHOUT.label)
-                if (entry := table.entry(label, dataset)) is not None
-            ]
-            without = max(rows_without, key=_validation, default=None)
-            others = [
-                entry
-                for other in rivals
-                for entry in other.entries
-                if entry["dataset"] == dataset
-                and not entry["system"].startswith("lgcn")
-                and entry["honest"] is not None
-            ]
-            best = max(others, key=_mean, default=None)
-            shown = [own, without, best]
-            highest = max(map(_mean, shown))
-            line = [
-                "-" if entry is None else _cell(entry, bold=_mean(entry) == highest)
-                for entry in shown
-            ]
-            rival = line[2] if best is None else f"{line[2]} {best['row']}"
-            rows.append([title_of(dataset), *line[:2], rival])
+    tables = {target: _table(target, folder) for target in ("table2", *BEST)}
+    scored = [e for table in tables.values() for e in table.entries if e["honest"] is not None]
+    lines = []
+    for dataset in (name for target in BEST for name in tables[target].datasets):
+        entries = [entry for entry in scored if entry["dataset"] == dataset]
+        own = _best(entries, "honest", [BEST_ROW])
+        if own is None:
+            continue
+        without = _best(entries, "val", [WITHOUT.label, SEARCHED_WITHOUT.label])
+        rivals = {entry["row"] for entry in entries if not entry["system"].startswith("lgcn")}
+        shown = [own, without, _best(entries, "honest", rivals)]
+        highest = max(entry["honest"] for entry in shown if entry is not None)
+        lines.append([title_of(dataset), *(_cell(entry, highest) for entry in shown)])
     header = ["graph", "LGCN", "without its LGCLs", "the best of the others"]
-    return rows_as_table(header, rows) if rows else ""
+    return rows_as_table(header, lines) if lines else ""
 
 
 def _table(target: str, folder: Path) -> Table:
@@ -72,14 +54,15 @@ def _table(target: str, folder: Path) -> Table:
     return make_table(plan, folder)
 
 
-def _cell(entry: Entry, *, bold: bool) -> str:
+def _best(entries: list[Entry], score: str, rows: Collection[str]) -> Entry | None:
+    """Of the entries in these rows, the one with the highest score."""
+    found = [entry for entry in entries if entry["row"] in rows]
+    return max(found, key=lambda entry: float(entry[score]), default=None)
+
+
+def _cell(entry: Entry | None, highest: float) -> str:
+    if entry is None:
+        return "-"
     text = honest_score(entry)
-    return f"**{text}**" if bold else text
-
-
-def _mean(entry: Entry | None) -> float:
-    return -math.inf if entry is None or entry["honest"] is None else float(entry["honest"])
-
-
-def _validation(entry: Entry) -> float:
-    return -math.inf if entry["val"] is None else float(entry["val"])
+    shown = f"**{text}**" if entry["honest"] == highest else text
+    return shown if entry["system"].startswith("lgcn") else f"{shown} {entry['row']}"

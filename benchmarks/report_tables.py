@@ -440,16 +440,16 @@ def store_accuracy(record: Record) -> str:
 def fit_memory(record: Record) -> str:
     rows = [
         [
-            result["training"],
+            result["case"],
+            f"{result['nodes']:,}, {result['entries']:,}, {result['features']:,}",
             f"{result['feature_megabytes']:.0f} and {result['edge_megabytes']:.0f}",
             "yes" if result["shares_features_and_edges"] else "no",
             f"{result['peak_megabytes']:.0f}",
         ]
         for result in record["results"]
     ]
-    first = record["results"][0]
-    graph = f"{first['nodes']:,} nodes, {first['entries']:,} entries, {first['features']} features"
-    return table([graph, "MB of features and edges", "shared", "MB that fit adds"], rows)
+    graph = "nodes, entries, features"
+    return table(["fit", graph, "MB of features and edges", "shared", "MB that fit adds"], rows)
 
 
 def own_defaults(record: Record) -> str:

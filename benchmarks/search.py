@@ -2,12 +2,14 @@
 
 python -m benchmarks.search DATASET [--model MODEL] [--trials 30] [--seeds 2] [--device cpu|cuda]
 python -m benchmarks.search DATASET [--model MODEL] --confirm 6 [--seeds 8] [--device cpu|cuda]
+    [--processes N]
 
 A trial is the mean validation score of runs with seeds from 1000 on, which no reported result has.
 Of a graph that comes without a split, these seeds draw it. The recipe as it stands is one of the
-trials, and no two are alike. The sampler is seeded and trials come one after the other, so that the
-same command makes the same study on the same CPU. All trials are written, and a command that was
-ended goes on from them, with other draws. Test scores are not looked at, and not written.
+trials. For the LGCN so is the recipe without LGCLs, and the other way round. No two trials are
+alike. The sampler is seeded and trials come one after the other, so that the same command makes the
+same study on the same CPU. All trials are written, and a command that was ended goes on from them,
+with other draws. Test nodes are not scored.
 
 With few seeds, the best of many trials owes some of its score to luck. --confirm trains the best
 trials of a study again, with seeds that it did not have, and what is best by these is the best.
@@ -18,24 +20,25 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import optuna
 
+from benchmarks import validation
 from benchmarks._common import machine, write
-from lgcn import Graph, load_dataset
 from lgcn.data.npz import HALF
 from lgcn.errors import LGCNError
-from lgcn.experiments.jobs import GRAPHS, split_options
-from lgcn.memory import release_memory
-from lgcn.training import Config, train
+from lgcn.experiments.jobs import GRAPHS
+from lgcn.experiments.pool import Failure, run_tasks
+from lgcn.training import Config
 
 FIRST_SEED = 1000
 SAMPLER_SEED = 0
 MOST_IN_VAIN = 1000  # draws of known trials in a row
 OUT = Path("benchmarks/search")
+NOT_CONFIRMED = {"value": 0.0, "seeds": 0}
 
 # What may vary; the recipe of a model has the rest.
 Suggest = Callable[[optuna.Trial], dict[str, Any]]
@@ -78,7 +81,7 @@ def _few_labels_without(trial: optuna.Trial) -> dict[str, Any]:
 def _many_labels(trial: optuna.Trial) -> dict[str, Any]:
     return {
         "lgcl_channels": trial.suggest_categorical("lgcl_channels", [64, 128, 256]),
-        "num_layers": trial.suggest_int("num_layers", 1, 2),
+        "num_layers": trial.suggest_int("num_layers", 1, 3),
         "k": trial.suggest_categorical("k", [2, 4, 8]),
         "rank": trial.suggest_categorical("rank", ["raw", "normalized"]),
         "mean": trial.suggest_categorical("mean", [False, True]),
@@ -130,7 +133,8 @@ SPACES: dict[str, tuple[str, Suggest]] = {
     "sage": ("sage", _rival),
     "mlp": ("mlp", _rival),
 }
-
+# What the one is good with may suit the other.
+ALSO = {"best": "best-without", "best-without": "best"}
 
 # On graphs without a split, which have few labels or many.
 FEW = {"lgcn": _few_labels, "without": _few_labels_without}
@@ -141,30 +145,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    count = validation.at_least_one
     parser.add_argument("dataset")
     parser.add_argument("--model", choices=SPACES, default="lgcn")
-    parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--seeds", type=int, help="(default: 2; 8 with --confirm)")
-    parser.add_argument("--confirm", type=int, help="so many of the best trials (default: none)")
-    parser.add_argument("--max-epochs", type=int, help="(default: the recipe's)")
+    parser.add_argument("--trials", type=count, default=30)
+    parser.add_argument("--seeds", type=count, help="(default: 2; 8 with --confirm)")
+    parser.add_argument("--confirm", type=count, help="so many of the best trials (default: none)")
+    parser.add_argument("--processes", type=count, default=1, help="for --confirm (default: 1)")
+    parser.add_argument("--max-epochs", type=count, help="(default: the recipe's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--out", type=Path, help=f"(default: {OUT}/DATASET-MODEL.json)")
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = 2 if arguments.confirm is None else 8
-    confirm_trials = 1 if arguments.confirm is None else arguments.confirm
-    if min(arguments.trials, arguments.seeds, confirm_trials) < 1:
-        parser.error("--trials, --seeds and --confirm must be at least 1")
     path = arguments.out or OUT / f"{arguments.dataset}-{arguments.model}.json"
     if arguments.confirm is not None and not path.exists():
         parser.error(f"--confirm needs the study {path}, which is not there")
+    validation.check(parser, [arguments.dataset], arguments.device)
     try:
         trials = (search if arguments.confirm is None else confirm)(arguments, path)
     except LGCNError as error:
         parser.error(str(error))
     best = best_trial(trials)
-    value = best.get("confirmed", {}).get("value", best["value"])
-    print(f"best of {len(trials)}: {100 * value:.2f} on validation, {best['params']}")
+    print(f"best of {len(trials)}: {100 * _value(best):.2f} on validation, {best['params']}")
 
 
 def best_trial(trials: list[Trial]) -> Trial:
@@ -186,9 +189,7 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     dataset = arguments.dataset
-    recipe, suggest = SPACES[arguments.model]
-    if dataset in GRAPHS:
-        suggest = (MANY if dataset.endswith(HALF) else FEW).get(arguments.model, suggest)
+    recipe, suggest = _space(arguments.model, dataset)
     for trial in trials:
         study.enqueue_trial(trial["params"])
         study.tell(_ask(study, suggest), trial["value"])
@@ -201,9 +202,8 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
                 f"{path} has trials with {name} {before[name]}, got {value}: go on as it was "
                 "begun, or name another --out"
             )
-    own = Config.create(**given).to_dict()
-    names = suggest(optuna.create_study().ask())
-    study.enqueue_trial({name: own[name] for name in names}, skip_if_exists=True)
+    for params in _starts(arguments.model, dataset):
+        study.enqueue_trial(params, skip_if_exists=True)
     in_vain = 0
     while len(trials) < arguments.trials:
         asked = _ask(study, suggest)
@@ -226,20 +226,70 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
 
 
 def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
-    """Adds to the best trials of the study what other seeds make of them."""
+    """Adds to the best trials of the study what other seeds make of them.
+
+    Those that some seeds have confirmed already are trained with the further ones alone.
+    """
     study = json.loads(path.read_text("utf-8"))
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
-    ranked = sorted(trials, key=lambda trial: -trial["value"])
-    for trial in ranked[: arguments.confirm]:
-        if trial.get("confirmed", {}).get("seeds") == arguments.seeds:
-            continue
-        settings = {**study["given"], **trial["params"], "device": arguments.device}
-        score, _ = _validate(settings, range(first, first + arguments.seeds))
+    known = {number: trial.get("confirmed", NOT_CONFIRMED) for number, trial in enumerate(trials)}
+    ranked = sorted(known, key=lambda number: -_value(trials[number]))
+    scores: dict[int, list[float]] = {
+        number: [known[number]["value"]] * known[number]["seeds"]
+        for number in ranked[: arguments.confirm]
+    }
+    tasks = [
+        (number, first + seed)
+        for number in scores
+        for seed in range(known[number]["seeds"], arguments.seeds)
+    ]
+
+    def done(task: tuple[int, int], run: Any) -> None:
+        if isinstance(run, Failure):
+            raise LGCNError(f"a run with seed {task[1]} failed: {run.message}")
+        number, trial = task[0], trials[task[0]]
+        scores[number].append(run["val_score"])
+        if len(scores[number]) < arguments.seeds:
+            return
+        score = statistics.mean(scores[number])
         trial["confirmed"] = {"value": score, "seeds": arguments.seeds}
         write(path, {**study, "confirmed_on": machine(arguments.device)})
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
+
+    settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]
+    run_tasks(tasks, partial(_confirm_once, settings), done, processes=arguments.processes)
     return trials
+
+
+def _value(trial: Trial) -> float:
+    """By the seeds that confirm it where there are some."""
+    return float(trial.get("confirmed", trial)["value"])
+
+
+def _confirm_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict[str, Any]:
+    return validation.validate_on(settings[task[0]], task[1])
+
+
+def _space(model: str, dataset: str) -> tuple[str, Suggest]:
+    """The recipe that the search starts from, and what it varies."""
+    recipe, suggest = SPACES[model]
+    if dataset in GRAPHS:
+        suggest = (MANY if dataset.endswith(HALF) else FEW).get(model, suggest)
+    return recipe, suggest
+
+
+def _starts(model: str, dataset: str) -> list[dict[str, Any]]:
+    """Settings that are tried first."""
+    recipe, suggest = _space(model, dataset)
+    names = suggest(optuna.create_study().ask())
+    own = Config.create(dataset=dataset, recipe=recipe).to_dict()
+    starts = [{name: own[name] for name in names}]
+    if recipe in ALSO:
+        other = Config.create(dataset=dataset, recipe=ALSO[recipe]).to_dict()
+        shared = _space("without", dataset)[1](optuna.create_study().ask())
+        starts.append({**starts[0], **{name: other[name] for name in shared}})
+    return starts
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -258,18 +308,9 @@ def _ask(study: optuna.Study, suggest: Suggest) -> optuna.Trial:
 
 def _validate(settings: Mapping[str, Any], seeds: Iterable[int]) -> tuple[float, float]:
     """The mean validation score of runs with these seeds, and the seconds that they took."""
-    runs = []
-    for seed in seeds:
-        graph = _load(settings["dataset"], **split_options(settings["dataset"], seed))
-        runs.append(train(graph, Config.create(**settings, seed=seed)).record)
-        release_memory()
+    runs = [validation.validate_on(settings, seed) for seed in seeds]
     seconds = round(sum(run["seconds"] for run in runs), 1)
     return float(statistics.mean(run["val_score"] for run in runs)), seconds
-
-
-@lru_cache(2)  # a trial comes back to the splits of the one before
-def _load(dataset: str, **options: Any) -> Graph:
-    return load_dataset(dataset, **options)
 
 
 if __name__ == "__main__":

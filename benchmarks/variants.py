@@ -1,11 +1,10 @@
-"""The best trial of a search with one thing changed, or a few together: which of them matter?
+"""The best trial of a search with one thing changed: what matters?
 
 python -m benchmarks.variants DATASET [--seeds 6] [--device cuda] [--processes N]
 
 By validation scores alone; the test nodes are not scored. Seeds are from 1100 on, which no reported
-result and no search has. On Pubmed, whose search is short, the recipe `best` has the best of these
-that has an LGCL. The record is written after each run, and the same command goes on where it was
-ended.
+result and no search has. The record is written after each run, and the same command goes on where
+it was ended.
 """
 
 import argparse
@@ -16,17 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks import validation
+from benchmarks._common import RESULTS, machine, write
+from lgcn.errors import LGCNError
 from lgcn.experiments.plans import CITATIONS
 from lgcn.experiments.pool import Failure, run_tasks
 
 FIRST_SEED = 1100
 STUDIES = Path("benchmarks/search")
 UNCHANGED = "nothing changed"
-NO_LGCL = "no LGCL"
 VARIANTS: dict[str, dict[str, Any]] = {
     UNCHANGED: {},
     # The LGCL.
-    NO_LGCL: {"num_layers": 0},
+    "no LGCL": {"num_layers": 0},
     "two LGCLs": {"num_layers": 2},
     "the paper's CNN, 8 features": {"cnn": "double", "lgcl_channels": 8},
     "values ranked as they are": {"rank": "raw", "self_loops": False},
@@ -44,58 +45,36 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no ReLU": {"activation": "none"},
     "sharpened to 0.3": {"sharpen": 0.3},
 }
-# What did no harm alone, in trials on Pubmed with other seeds.
-TOGETHER: dict[str, dict[str, dict[str, Any]]] = {
-    "pubmed": {
-        "10 hops, 64 features": {"hops": 10, "hidden_channels": 64},
-        "10 hops, sharpened to 0.3": {"hops": 10, "sharpen": 0.3},
-        "10 hops, mean beside the largest": {"hops": 10, "mean": True},
-        "64 features, sharpened to 0.3": {"hidden_channels": 64, "sharpen": 0.3},
-        "64 features, mean beside the largest": {"hidden_channels": 64, "mean": True},
-        "10 hops, 64 features, sharpened to 0.3": {
-            "hops": 10,
-            "hidden_channels": 64,
-            "sharpen": 0.3,
-        },
-        "all four: 10 hops, 64 features, mean, sharpened to 0.3": {
-            "hops": 10,
-            "hidden_channels": 64,
-            "sharpen": 0.3,
-            "mean": True,
-        },
-    }
-}
 
 Run = dict[str, Any]
 
 
-def variants(dataset: str) -> dict[str, dict[str, Any]]:
-    return {**VARIANTS, **TOGETHER.get(dataset, {})}
+def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """All that change something."""
+    return {
+        name: own
+        for name, own in VARIANTS.items()
+        if name == UNCHANGED or not own.items() <= base.items()
+    }
+
+
+def study_of(dataset: str) -> Path:
+    return STUDIES / f"{dataset}-lgcn.json"
 
 
 def best_settings(dataset: str) -> dict[str, Any]:
     """What the search found, for as many epochs as it had."""
     from benchmarks.search import best_trial
 
-    study = json.loads((STUDIES / f"{dataset}-lgcn.json").read_text("utf-8"))
+    study = json.loads(study_of(dataset).read_text("utf-8"))
     return {**study["given"], **best_trial(study["trials"])["params"]}
 
 
-def train_once(task: tuple[str, str, int], base: dict[str, Any], device: str) -> Run:
+def train_once(task: tuple[str, int], base: dict[str, Any], device: str) -> Run:
     """One run, in a process of one thread."""
-    from dataclasses import replace
-
-    from lgcn import load_dataset
-    from lgcn.memory import release_memory
-    from lgcn.training import Config, train
-
-    dataset, name, seed = task
-    graph = replace(load_dataset(dataset), test_mask=None)
-    settings = {**base, **variants(dataset)[name]}
-    record = train(graph, Config.create(**settings, seed=seed, device=device)).record
-    release_memory()  # others run beside this one
-    kept = {key: record[key] for key in ("val_score", "best_epoch", "epochs")}
-    return {"variant": name, "seed": seed, **kept}
+    name, seed = task
+    run = validation.validate_on({**base, **VARIANTS[name], "device": device}, seed)
+    return {"variant": name, "seed": seed, **run}
 
 
 def summary(runs: list[Run]) -> list[dict[str, Any]]:
@@ -127,34 +106,39 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("dataset", choices=CITATIONS)
-    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--seeds", type=validation.at_least_one, default=6)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--processes", type=validation.at_least_one, default=os.cpu_count())
     parser.add_argument(
         "--out", type=Path, help="(default: benchmarks/results/variants_DATASET-DEVICE.json)"
     )
     arguments = parser.parse_args()
-    if arguments.seeds < 1:
-        parser.error(f"--seeds must be at least 1, got {arguments.seeds}")
-    from benchmarks._common import RESULTS, machine, write
-
     dataset, device = arguments.dataset, arguments.device
+    if not study_of(dataset).exists():
+        parser.error(
+            f"there is no study {study_of(dataset)} to start from; make it with "
+            f"python -m benchmarks.search {dataset}"
+        )
+    validation.check(parser, [dataset], device)
     out = arguments.out or RESULTS / f"variants_{dataset}-{device}.json"
     base = best_settings(dataset)
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
-    tasks = [(dataset, name, seed) for seed in seeds for name in variants(dataset)]
-    runs = _runs_so_far(out, base, tasks)
-    known = {(dataset, run["variant"], run["seed"]) for run in runs}
+    tasks = [(name, seed) for seed in seeds for name in variants(base)]
+    try:
+        runs = _runs_so_far(out, base, tasks)
+    except LGCNError as error:
+        parser.error(str(error))
+    known = {(run["variant"], run["seed"]) for run in runs}
     failed: list[str] = []
 
-    def done(task: tuple[str, str, int], result: Run | Failure) -> None:
+    def done(task: tuple[str, int], result: Run | Failure) -> None:
         if isinstance(result, Failure):
-            failed.append(f"{task[1]}, seed {task[2]}: {result.message}")
+            failed.append(f"{task[0]}, seed {task[1]}: {result.message}")
             return
         runs.append(result)
-        print(f"{len(runs)}/{len(tasks)} {task[1]}: {100 * result['val_score']:.1f}", flush=True)
+        print(f"{len(runs)}/{len(tasks)} {task[0]}: {100 * result['val_score']:.1f}", flush=True)
         # In the order of the tasks, whatever order the runs end in.
-        ordered = sorted(runs, key=lambda run: tasks.index((dataset, run["variant"], run["seed"])))
+        ordered = sorted(runs, key=lambda run: tasks.index((run["variant"], run["seed"])))
         record = {"base": base, "results": summary(ordered), "runs": ordered}
         write(out, {"machine": machine(device), **record})
 
@@ -167,13 +151,17 @@ def main() -> None:
         parser.exit(1, "\n".join(["these runs failed:", *failed, ""]))
 
 
-def _runs_so_far(out: Path, base: dict[str, Any], tasks: list[tuple[str, str, int]]) -> list[Run]:
-    """Those in the file that are asked for, unless they started from other settings."""
-    record = json.loads(out.read_text("utf-8")) if out.exists() else {}
-    if record.get("base") != base:
+def _runs_so_far(out: Path, base: dict[str, Any], tasks: list[tuple[str, int]]) -> list[Run]:
+    """Those in the file that are asked for."""
+    if not out.exists():
         return []
-    wanted = {(name, seed) for _, name, seed in tasks}
-    return [run for run in record["runs"] if (run["variant"], run["seed"]) in wanted]
+    record = json.loads(out.read_text("utf-8"))
+    if record["base"] != base:
+        raise LGCNError(
+            f"{out} has variants of {record['base']}, and the best trial is now {base}: name "
+            "another --out, or move it away"
+        )
+    return [run for run in record["runs"] if (run["variant"], run["seed"]) in tasks]
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import variants
+from benchmarks import validation
 
 from lgcn import load_dataset
 from lgcn.experiments.jobs import GRAPHS
 from lgcn.experiments.plans import BEST_SEEDS
+from lgcn.experiments.pool import Failure
 from lgcn.training import Config
 
 search = pytest.importorskip("benchmarks.search", reason="optuna is not installed")
@@ -62,30 +63,76 @@ def test_no_two_trials_are_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert rates == [0.01, 0.02, 0.03, 0.04, 0.05]
 
 
-def test_other_seeds_confirm_the_best_trials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seen: list[tuple[float, list[int]]] = []
-
-    def validate(settings: Any, seeds: Any) -> tuple[float, float]:
-        seen.append((settings["lr"], list(seeds)))
-        return {0.01: 0.7, 0.02: 0.8}[settings["lr"]], 1.0
-
-    path = tmp_path / "a.json"
+def two_good_trials(path: Path) -> list[dict[str, Any]]:
     trials = [
         {"params": {"lr": lr}, "value": value, "seconds": 1.0}
         for lr, value in ((0.01, 0.9), (0.05, 0.5), (0.02, 0.85))
     ]
     given = {"dataset": "digits", "recipe": "gcn"}
     path.write_text(json.dumps({"given": given, "seeds": 2, "trials": trials}))
-    monkeypatch.setattr(search, "_validate", validate)
-    study = command(path, monkeypatch, "--confirm", "2", "--seeds", "3")
-    assert seen == [(0.01, [1002, 1003, 1004]), (0.02, [1002, 1003, 1004])]
+    return trials
+
+
+def test_other_seeds_confirm_the_best_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[float, int]] = []
+
+    def validate_on(settings: Any, seed: int) -> dict[str, float]:
+        seen.append((settings["lr"], seed))
+        return {"val_score": {0.01: 0.7, 0.02: 0.8}[settings["lr"]] + (seed - 1003) / 10}
+
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+        assert processes == 4
+        for task in reversed(tasks):  # runs end in any order
+            done(task, function(task))
+
+    path = tmp_path / "a.json"
+    trials = two_good_trials(path)
+    monkeypatch.setattr(validation, "validate_on", validate_on)
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    confirm = ["--confirm", "2", "--seeds", "3", "--processes", "4"]
+    study = command(path, monkeypatch, *confirm)
+    assert sorted(seen) == [(lr, seed) for lr in (0.01, 0.02) for seed in (1002, 1003, 1004)]
     assert study["trials"][1] == trials[1]
+    assert study["trials"][0]["confirmed"] == {"value": pytest.approx(0.7), "seeds": 3}
     assert search.best_trial(study["trials"])["params"] == {"lr": 0.02}
     assert "best of 3: 80.00 on validation, {'lr': 0.02}" in capsys.readouterr().out
-    command(path, monkeypatch, "--confirm", "2", "--seeds", "3")
-    assert len(seen) == 2  # what was confirmed is not run again
+    command(path, monkeypatch, *confirm)
+    assert len(seen) == 6  # what was confirmed is not run again
+    study = command(path, monkeypatch, "--confirm", "1", "--seeds", "4", "--processes", "4")
+    assert seen[6:] == [(0.02, 1005)]  # the best as far as is known, with the seed it did not have
+    assert study["trials"][2]["confirmed"] == {"value": pytest.approx(0.85), "seeds": 4}
+
+
+def test_a_run_that_fails_confirms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+        done(tasks[0], Failure("no memory"))
+
+    path = tmp_path / "a.json"
+    trials = two_good_trials(path)
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    with pytest.raises(SystemExit):
+        command(path, monkeypatch, "--confirm", "2")
+    assert "a run with seed 1002 failed: no memory" in capsys.readouterr().err
+    assert json.loads(path.read_text())["trials"] == trials
+
+
+def test_each_of_lgcn_and_without_starts_from_both_recipes() -> None:
+    for model in ("lgcn", "without"):
+        own, other = search._starts(model, "pubmed")
+        recipes = [Config.create(dataset="pubmed", recipe=r) for r in ("best", "best-without")]
+        if model == "without":
+            recipes.reverse()
+        for start, recipe in zip((own, other), recipes, strict=True):
+            assert start.items() <= recipe.to_dict().items()
+    # The recipe without LGCLs has none to offer: their number and kind are the LGCN's own.
+    own, other = search._starts("lgcn", "debian_bookworm-half")
+    assert other["num_layers"] == own["num_layers"] > 0
+    assert other["hidden_channels"] != own["hidden_channels"]
+    assert len(search._starts("gcn", "pubmed")) == 1
 
 
 def test_a_study_that_goes_on_keeps_what_was_confirmed(
@@ -138,7 +185,7 @@ def test_what_is_to_be_confirmed_must_be_there(
     assert "--confirm needs the study" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "0")
-    assert "--confirm must be at least 1" in capsys.readouterr().err
+    assert "--confirm: must be at least 1, got 0" in capsys.readouterr().err
 
 
 def test_what_is_confirmed_by_most_seeds_counts() -> None:
@@ -172,13 +219,14 @@ def test_seeds_draw_the_splits_of_graphs_without_one(
         asked.append((name, options))
         return load_dataset("digits")
 
-    monkeypatch.setattr(search, "load_dataset", load)
+    monkeypatch.setattr(validation, "load_dataset", load)
     arguments = ["wordnet31-half", "--trials", "1", "--max-epochs", "2"]
     monkeypatch.setattr(
         sys, "argv", ["benchmarks.search", *arguments, "--out", str(tmp_path / "a.json")]
     )
     search.main()
-    assert asked == [("wordnet31-half", {"split_seed": seed}) for seed in (1000, 1001)]
+    seeds = [{"split_seed": seed} for seed in (1000, 1001)]
+    assert asked == [("wordnet31-half", options) for options in ({}, *seeds)]  # {}: is it there?
     [trial] = json.loads((tmp_path / "a.json").read_text())["trials"]
     assert {"rank", "mean", "num_layers"} <= trial["params"].keys()
     monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "b.json"), "--model=without"])
@@ -197,13 +245,6 @@ def test_the_recipe_has_what_the_committed_study_found(path: Path) -> None:
     study = json.loads(path.read_text())
     wanted = search.best_trial(study["trials"])["params"]
     given = {key: study["given"][key] for key in ("dataset", "recipe")}
-    if path.stem == "pubmed-lgcn":  # a short search, and then the best variant of its best trial
-        record = json.loads((ROOT / "benchmarks/results/variants_pubmed-cuda.json").read_text())
-        assert record["base"] == {**study["given"], **wanted}
-        rows = [row for row in record["results"] if row["variant"] != variants.NO_LGCL]
-        best = max(rows, key=lambda row: row["val_score"])
-        assert best["difference"] > 2 * best["error"]
-        wanted = wanted | variants.variants("pubmed")[best["variant"]]
     recipe = Config.create(**given).to_dict()
     assert {name: recipe[name] for name in wanted} == pytest.approx(wanted)
 
@@ -214,13 +255,23 @@ def test_there_is_a_study_for_each_graph_and_both_models() -> None:
     assert names >= {f"{graph}-{model}" for graph in graphs for model in ("lgcn", "without")}
 
 
+def test_pubmeds_two_searches_had_the_same_budget() -> None:
+    studies = [
+        json.loads((ROOT / search.OUT / f"pubmed-{m}.json").read_text())
+        for m in ("lgcn", "without")
+    ]
+    confirmed = [sum("confirmed" in trial for trial in study["trials"]) for study in studies]
+    assert [len(study["trials"]) for study in studies] == [32, 32]
+    assert confirmed == [6, 6]
+
+
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_systems_that_are_compared_had_the_same_budget(graph: str) -> None:
     models = ("lgcn", "without", "gcn", "gat", "sage", "mlp")
     paths = {path.stem: path for path in STUDIES}
     studies = [json.loads(paths[f"{graph}-{model}"].read_text()) for model in models]
     budgets = [(len(s["trials"]), s["seeds"], s["given"]["max_epochs"]) for s in studies]
-    assert set(budgets) == {(12, 1 if graph.endswith("-half") else 2, 200)}
+    assert set(budgets) == {(18, 1, 200) if graph.endswith("-half") else (12, 2, 200)}
     for study in studies:
         params = [trial["params"] for trial in study["trials"]]
         assert not any(search._same(a, b) for a, b in itertools.combinations(params, 2))

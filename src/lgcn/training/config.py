@@ -22,9 +22,9 @@ from lgcn.sampling.starts import KINDS
 from lgcn.training.recipes import default_recipe, recipe_settings
 
 # training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
-# LGCL and view keeps that many numbers for every feature until the backward pass: at the limit, all
-# of the defaults for own data take 7 to 8 GB. Sub-graphs can cost accuracy, on wordnet31, which is
-# half as large, four points of 54.
+# LGCL and view keeps that many numbers for every feature until the backward pass: at the limit, the
+# defaults for own data take 5 GB with few labels and 10 GB with many (benchmarks/fit_memory.py).
+# Sub-graphs can cost accuracy, on wordnet31, which is half as large, four points of 54.
 WHOLE_GRAPH_VALUES = 2_000_000
 # evaluate_on=auto takes it up to so many: no backward pass needs them, but an epoch should not wait
 # seconds for its scores.

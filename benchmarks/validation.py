@@ -1,0 +1,51 @@
+"""Runs that are judged by validation nodes alone: how settings are chosen."""
+
+import argparse
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from lgcn import Graph, load_dataset
+from lgcn.errors import LGCNError
+from lgcn.experiments.jobs import split_options
+from lgcn.memory import release_memory
+from lgcn.training import Config, train
+from lgcn.training.setup import pick_device
+
+KEPT = ("val_score", "best_epoch", "epochs", "seconds")
+
+
+def validate(graph: Graph, config: Config) -> dict[str, Any]:
+    """One run. The test nodes have no part in a choice, so they are not even scored."""
+    record = train(replace(graph, test_mask=None), config).record
+    release_memory()  # others run beside this one
+    return {key: record[key] for key in KEPT}
+
+
+def validate_on(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """One run on the data set of the settings; where it has no split, the seed draws it."""
+    graph = _load(settings["dataset"], **split_options(settings["dataset"], seed))
+    return validate(graph, Config.create(**settings, seed=seed))
+
+
+@lru_cache(2)  # settings are tried on the splits of those before
+def _load(dataset: str, **options: Any) -> Graph:
+    return load_dataset(dataset, **options)
+
+
+def check(parser: argparse.ArgumentParser, datasets: Iterable[str], device: str) -> None:
+    """Ends the program with a line where data or device are not there, before the first run."""
+    try:
+        pick_device(device)
+        for dataset in datasets:
+            load_dataset(dataset)
+    except LGCNError as error:
+        parser.error(str(error))
+
+
+def at_least_one(text: str) -> int:
+    """The type of an argument that counts something."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    return number
