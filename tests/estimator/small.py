@@ -1,0 +1,28 @@
+"""A small estimator, and the parts of a graph as users hold them."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from lgcn import Graph
+from lgcn.estimator import LGCNClassifier
+
+
+def small(**given: Any) -> LGCNClassifier:
+    """An estimator that trains in a fraction of a second."""
+    options = {"hidden_channels": 8, "k": 4, "lr": 0.05, "max_epochs": 12}
+    return LGCNClassifier(**{**options, "random_state": 0, **given})
+
+
+def parts(graph: Graph) -> tuple[Any, Any, Any]:
+    """Features, labels and edges as arrays."""
+    assert graph.x is not None
+    assert graph.y is not None
+    return graph.x.numpy(), graph.y.numpy(), graph.edge_index.numpy()
+
+
+def adjacency(graph: Graph) -> Any:
+    ones = np.ones(graph.num_edges, dtype=np.float32)
+    shape = (graph.num_nodes, graph.num_nodes)
+    return scipy.sparse.csr_matrix((ones, graph.col.numpy(), graph.rowptr.numpy()), shape=shape)
