@@ -5,8 +5,8 @@ python -m benchmarks.fit_memory [--out FILE] [--quick]
 Wide features and many edges, so that a copy of either would be seen. One epoch on sub-graphs and
 one on the whole graph, with the evaluation that follows it. What remains is the model's own: the
 layers' outputs and, for the default ranking, the normalised adjacency with self-loops. Then the
-largest graph that is still one batch, with the defaults for few labels and for many. Each
-measurement is a process of its own; a fit on a tiny graph comes first in it.
+largest graph that is still one batch, with the defaults for few labels and for many (which needs
+10 GB). Each measurement is a process of its own; a fit on a tiny graph comes first in it.
 """
 
 import argparse
@@ -25,12 +25,12 @@ from lgcn.graph import Graph
 from lgcn.training.config import WHOLE_GRAPH_VALUES
 
 TINY = {"num_nodes": 300, "num_features": 10, "mean_degree": 5}
-SIZE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}
+WIDE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}
 K = 8
 LARGEST = {"num_nodes": WHOLE_GRAPH_VALUES // (K + 1), "num_features": 100, "mean_degree": 10}
 CASES: dict[str, tuple[dict[str, int], dict[str, str]]] = {
-    "sub-graphs": (SIZE, {"training": "subgraph"}),
-    "whole": (SIZE, {"training": "whole"}),
+    "sub-graphs": (WIDE, {"training": "subgraph"}),
+    "whole": (WIDE, {"training": "whole"}),
     "largest whole, few labels": (LARGEST, {"labels": "few"}),
     "largest whole, many labels": (LARGEST, {"labels": "many"}),
 }
@@ -85,7 +85,9 @@ def main() -> None:
     for case in CASES:
         command = [sys.executable, "-m", "benchmarks.fit_memory", "--measure", case]
         command += ["--quick"] if arguments.quick else []
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            parser.exit(1, f"{case}: its process ended with {done.returncode}, see above\n")
         results.append(json.loads(done.stdout.splitlines()[-1]))
         found = results[-1]
         print(

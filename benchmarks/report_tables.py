@@ -457,9 +457,9 @@ def own_defaults(record: Record) -> str:
         [row["candidate"], f"{row['mean']:.1f}", f"{row['most']:.1f}"]
         for row in record["behind_the_best"]
     ]
-    settings = record["behind_the_best"][0]["settings"]
-    header = [f"{len(record['runs'])} runs, {settings} graphs", "behind the best", "at most"]
-    return table(header, rows)
+    graphs = len({run["dataset"] for run in record["runs"]})
+    what = f"{len(record['runs'])} runs, {graphs} graph{'s' if graphs > 1 else ''}"
+    return table([what, "behind the best", "at most"], rows)
 
 
 def variants(record: Record) -> str:

@@ -12,7 +12,8 @@ same study on the same CPU. All trials are written, and a command that was ended
 with other draws. Test nodes are not scored.
 
 With few seeds, the best of many trials owes some of its score to luck. --confirm trains the best
-trials of a study again, with seeds that it did not have, and what is best by these is the best.
+trials of a study again, with seeds that it did not have, and what is best by these is the best; of
+equal ones, the earlier. Once more with more seeds, it takes the best of these.
 """
 
 import argparse
@@ -190,9 +191,6 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     study = optuna.create_study(direction="maximize", sampler=sampler)
     dataset = arguments.dataset
     recipe, suggest = _space(arguments.model, dataset)
-    for trial in trials:
-        study.enqueue_trial(trial["params"])
-        study.tell(_ask(study, suggest), trial["value"])
     given: dict[str, Any] = {"dataset": dataset, "recipe": recipe}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
@@ -202,6 +200,9 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
                 f"{path} has trials with {name} {before[name]}, got {value}: go on as it was "
                 "begun, or name another --out"
             )
+    for trial in trials:
+        study.enqueue_trial(trial["params"])
+        study.tell(_ask(study, suggest), trial["value"])
     for params in _starts(arguments.model, dataset):
         study.enqueue_trial(params, skip_if_exists=True)
     in_vain = 0
@@ -228,13 +229,19 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
 def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Adds to the best trials of the study what other seeds make of them.
 
-    Those that some seeds have confirmed already are trained with the further ones alone.
+    A round with more seeds than the one before takes the best of that one, and trains them with the
+    further seeds alone.
     """
     study = json.loads(path.read_text("utf-8"))
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
-    known = {number: trial.get("confirmed", NOT_CONFIRMED) for number, trial in enumerate(trials)}
-    ranked = sorted(known, key=lambda number: -_value(trials[number]))
+    known = [trial.get("confirmed", NOT_CONFIRMED) for trial in trials]
+    most = max(found["seeds"] for found in known)
+    if arguments.seeds > most > 0:
+        ranked = [number for number, found in enumerate(known) if found["seeds"] == most]
+        ranked.sort(key=lambda number: -known[number]["value"])
+    else:
+        ranked = sorted(range(len(trials)), key=lambda number: -trials[number]["value"])
     scores: dict[int, list[float]] = {
         number: [known[number]["value"]] * known[number]["seeds"]
         for number in ranked[: arguments.confirm]
@@ -244,11 +251,13 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         for number in scores
         for seed in range(known[number]["seeds"], arguments.seeds)
     ]
+    failed: list[str] = []
 
     def done(task: tuple[int, int], run: Any) -> None:
-        if isinstance(run, Failure):
-            raise LGCNError(f"a run with seed {task[1]} failed: {run.message}")
         number, trial = task[0], trials[task[0]]
+        if isinstance(run, Failure):
+            failed.append(f"{trial['params']} with seed {task[1]}: {run.message}")
+            return
         scores[number].append(run["val_score"])
         if len(scores[number]) < arguments.seeds:
             return
@@ -259,16 +268,18 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]
     run_tasks(tasks, partial(_confirm_once, settings), done, processes=arguments.processes)
+    if failed:
+        raise LGCNError("\n".join(["these runs failed:", *failed]))
     return trials
+
+
+def _confirm_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict[str, Any]:
+    return validation.validate_on(settings[task[0]], task[1])
 
 
 def _value(trial: Trial) -> float:
     """By the seeds that confirm it where there are some."""
     return float(trial.get("confirmed", trial)["value"])
-
-
-def _confirm_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict[str, Any]:
-    return validation.validate_on(settings[task[0]], task[1])
 
 
 def _space(model: str, dataset: str) -> tuple[str, Suggest]:

@@ -9,6 +9,7 @@ it was ended.
 
 import argparse
 import json
+import math
 import os
 import statistics
 from functools import partial
@@ -54,7 +55,7 @@ def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         name: own
         for name, own in VARIANTS.items()
-        if name == UNCHANGED or not own.items() <= base.items()
+        if name == UNCHANGED or any(not _equal(base.get(key), own[key]) for key in own)
     }
 
 
@@ -68,6 +69,13 @@ def best_settings(dataset: str) -> dict[str, Any]:
 
     study = json.loads(study_of(dataset).read_text("utf-8"))
     return {**study["given"], **best_trial(study["trials"])["params"]}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Optuna's steps of 0.1 do not end on 0.3 exactly."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other)
+    return bool(one == other)
 
 
 def train_once(task: tuple[str, int], base: dict[str, Any], device: str) -> Run:

@@ -53,13 +53,13 @@ def test_a_run_scores_validation_nodes_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert int(many.train_mask.sum()) == round(0.6 * many.num_nodes)
 
 
-def test_thirds_are_apart_and_leave_out_what_has_no_label() -> None:
+def test_masks_are_apart_and_leave_out_what_has_no_label() -> None:
     y = torch.tensor([0, 1] * 50 + [-1] * 10)
-    train, val = own_defaults.thirds(y, seed=3)
+    train, val = own_defaults.most_for_training(y, seed=3)
     assert (int(train.sum()), int(val.sum())) == (60, 20)
     assert not bool((train & val).any())
     assert not bool((train | val)[100:].any())
-    assert not torch.equal(train, own_defaults.thirds(y, seed=4)[0])
+    assert not torch.equal(train, own_defaults.most_for_training(y, seed=4)[0])
 
 
 def test_candidates_are_compared_where_all_were_run() -> None:
@@ -106,4 +106,17 @@ def test_the_command_writes_all_runs_and_names_those_that_failed(
     assert "few                              behind the best by  0.00" in printed.out
     record = json.loads(out.read_text())
     assert [run["seed"] for run in record["runs"]] == [2000] * 3 + [2001] * 3
-    assert "| few |" in TABLES["own_defaults-few"](record)
+    assert "| 6 runs, 1 graph |" in TABLES["own_defaults-few"](record)
+    with pytest.raises(SystemExit):
+        own_defaults.main()
+    assert "is there already: name another --out" in capsys.readouterr().err
+    assert json.loads(out.read_text()) == record
+
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks/results").glob("own_defaults-*.json")))
+def test_the_records_are_of_candidates_that_there_are(path: Path) -> None:
+    runs = json.loads(path.read_text())["runs"]
+    assert {run["candidate"] for run in runs} <= own_defaults.CANDIDATES.keys()

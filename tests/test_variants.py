@@ -26,6 +26,13 @@ def test_every_variant_is_another_network_or_training(dataset: str) -> None:
     assert len({json.dumps(config.to_dict()) for config in found}) == len(found)
 
 
+def test_what_the_base_has_already_is_no_variant() -> None:
+    names = variants.variants({"sharpen": 0.1 + 0.2, "hops": 10, "k": 8})
+    assert "sharpened to 0.3" not in names
+    assert "10 hops" not in names
+    assert {"nothing changed", "k = 4", "two LGCLs"} <= names.keys()
+
+
 def test_seeds_are_those_of_no_table_and_no_search() -> None:
     from benchmarks.search import FIRST_SEED
 
