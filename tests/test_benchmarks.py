@@ -24,11 +24,10 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("k_largest", "layer", "fusion", "training_step", "epoch", "subgraph", "scaling"),
-        *("fit_memory", "store_accuracy"),
+        *("layer", "fusion", "training_step", "epoch", "subgraph", "scaling", "store_accuracy"),
         *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("tables", "store_loader", "large")
+            pytest.param(name, marks=pytest.mark.slow)  # twenty seconds and more
+            for name in ("k_largest", "fit_memory", "tables", "store_loader", "large")
         ),
     ],
 )

@@ -5,10 +5,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from lgcn.experiments.jobs import Job
 from lgcn.experiments.pool import Failure
@@ -53,9 +52,8 @@ def test_failures_are_not_recorded(tmp_path: Path) -> None:
     assert run([*bad, fake_job(5)], tmp_path).reused == 1
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
+def test_damaged_and_foreign_records_are_run_again(tmp_path: Path) -> None:
+    damages: list[Callable[[str], str]] = [
         lambda text: "",
         lambda text: text[: len(text) // 2],
         lambda text: "[1, 2]",
@@ -63,24 +61,25 @@ def test_failures_are_not_recorded(tmp_path: Path) -> None:
         lambda text: json.dumps(json.loads(text) | {"format": 99}),
         lambda text: json.dumps(json.loads(text) | {"result": {}}),
         lambda text: json.dumps(json.loads(text) | {"settings": 3}),
-        lambda text: text.replace('"seed": 0', '"seed": 1'),
+        lambda text: text.replace('"seed": 7', '"seed": 70'),
         lambda text: text.replace('"test_score": 0.5', '"test_score": NaN'),
         lambda text: text.replace('"test_score": 0.5', '"test_score": null'),
-    ],
-)
-def test_a_damaged_or_foreign_record_is_run_again(damage: Any, tmp_path: Path) -> None:
-    job = fake_job()
-    path = record_path(tmp_path, job)
-    write_record(tmp_path, job, fake_record(job))
-    assert read_record(tmp_path, job)[0] is not None
-    path.write_text(damage(path.read_text()))
-    assert read_record(tmp_path, job)[0] is None
-    outcome = run([job], tmp_path)
-    assert outcome.run == 1
-    [note] = outcome.notes
-    assert str(path) in note
-    assert "run again" in note
-    assert read_record(tmp_path, job) == (fake_record(job), None)
+    ]
+    jobs = [fake_job(seed) for seed in range(len(damages))]
+    paths = [record_path(tmp_path, job) for job in jobs]
+    for job, path, damage in zip(jobs, paths, damages, strict=True):
+        write_record(tmp_path, job, fake_record(job))
+        assert read_record(tmp_path, job)[0] is not None
+        path.write_text(damage(path.read_text()))
+        assert read_record(tmp_path, job)[0] is None, job.seed
+    outcome = run(jobs, tmp_path)  # at once: it starts processes
+    assert outcome.run == len(jobs)
+    assert len(outcome.notes) == len(jobs)
+    for path, note in zip(paths, sorted(outcome.notes), strict=True):
+        assert str(path) in note
+        assert "run again" in note
+    for job in jobs:
+        assert read_record(tmp_path, job) == (fake_record(job), None)
 
 
 def test_the_longest_runs_start_first(tmp_path: Path) -> None:
