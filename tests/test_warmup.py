@@ -57,6 +57,7 @@ def python(cache: Path, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow  # a minute: it compiles everything once
 def test_another_process_compiles_nothing_for_subgraphs(tmp_path: Path) -> None:
     first = python(tmp_path, "-c", WARM_UP_SUBGRAPHS)
     assert {"lgcn.sampling.subgraph._grow", "lgcn.ops.subgraph._induced"} <= set(first["compiled"])
