@@ -18,7 +18,6 @@ equal ones, the earlier. Once more with more seeds, it takes the best of these.
 
 import argparse
 import json
-import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -152,7 +151,7 @@ def main() -> None:
     parser.add_argument("--trials", type=count, default=30)
     parser.add_argument("--seeds", type=count, help="(default: 2; 8 with --confirm)")
     parser.add_argument("--confirm", type=count, help="so many of the best trials (default: none)")
-    parser.add_argument("--processes", type=count, default=1, help="for --confirm (default: 1)")
+    parser.add_argument("--processes", type=count, help="of --confirm (default: 1)")
     parser.add_argument("--max-epochs", type=count, help="(default: the recipe's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--out", type=Path, help=f"(default: {OUT}/DATASET-MODEL.json)")
@@ -162,6 +161,8 @@ def main() -> None:
     path = arguments.out or OUT / f"{arguments.dataset}-{arguments.model}.json"
     if arguments.confirm is not None and not path.exists():
         parser.error(f"--confirm needs the study {path}, which is not there")
+    if arguments.processes and arguments.confirm is None:
+        parser.error("--processes goes with --confirm alone: trials come one after the other")
     validation.check(parser, [arguments.dataset], arguments.device)
     try:
         trials = (search if arguments.confirm is None else confirm)(arguments, path)
@@ -208,7 +209,9 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     in_vain = 0
     while len(trials) < arguments.trials:
         asked = _ask(study, suggest)
-        again = next((trial for trial in trials if _same(trial["params"], asked.params)), None)
+        again = next(
+            (trial for trial in trials if validation.has(trial["params"], asked.params)), None
+        )
         if again is not None:
             study.tell(asked, again["value"])
             in_vain += 1
@@ -267,7 +270,7 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]
-    run_tasks(tasks, partial(_confirm_once, settings), done, processes=arguments.processes)
+    run_tasks(tasks, partial(_confirm_once, settings), done, processes=arguments.processes or 1)
     if failed:
         raise LGCNError("\n".join(["these runs failed:", *failed]))
     return trials
@@ -301,14 +304,6 @@ def _starts(model: str, dataset: str) -> list[dict[str, Any]]:
         shared = _space("without", dataset)[1](optuna.create_study().ask())
         starts.append({**starts[0], **{name: other[name] for name in shared}})
     return starts
-
-
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Steps of 0.1 do not always end where the recipe's numbers are."""
-    return all(
-        math.isclose(one[name], other[name]) if isinstance(one[name], float) else one[name] == value
-        for name, value in other.items()
-    )
 
 
 def _ask(study: optuna.Study, suggest: Suggest) -> optuna.Trial:

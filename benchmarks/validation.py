@@ -1,6 +1,7 @@
 """Runs that are judged by validation nodes alone: how settings are chosen."""
 
 import argparse
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -20,7 +21,8 @@ def validate(graph: Graph, config: Config) -> dict[str, Any]:
     """One run. The test nodes have no part in a choice, so they are not even scored."""
     record = train(replace(graph, test_mask=None), config).record
     release_memory()  # others run beside this one
-    return {key: record[key] for key in KEPT}
+    run = {key: record[key] for key in KEPT}
+    return run | {"seconds": round(run["seconds"], 1)}
 
 
 def validate_on(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -32,6 +34,16 @@ def validate_on(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
 @lru_cache(2)  # settings are tried on the splits of those before
 def _load(dataset: str, **options: Any) -> Graph:
     return load_dataset(dataset, **options)
+
+
+def has(settings: Mapping[str, Any], some: Mapping[str, Any]) -> bool:
+    """Whether the settings have all of these. Optuna's steps of 0.1 do not end on 0.3 exactly."""
+    return all(
+        math.isclose(settings[name], value)
+        if isinstance(value, float) and isinstance(settings.get(name), float)
+        else name in settings and settings[name] == value
+        for name, value in some.items()
+    )
 
 
 def check(parser: argparse.ArgumentParser, datasets: Iterable[str], device: str) -> None:
@@ -46,6 +58,6 @@ def check(parser: argparse.ArgumentParser, datasets: Iterable[str], device: str)
 
 def at_least_one(text: str) -> int:
     """The type of an argument that counts something."""
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 on, got {text!r}")
+    return int(text)

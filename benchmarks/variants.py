@@ -9,7 +9,6 @@ it was ended.
 
 import argparse
 import json
-import math
 import os
 import statistics
 from functools import partial
@@ -55,7 +54,7 @@ def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         name: own
         for name, own in VARIANTS.items()
-        if name == UNCHANGED or any(not _equal(base.get(key), own[key]) for key in own)
+        if name == UNCHANGED or not validation.has(base, own)
     }
 
 
@@ -69,13 +68,6 @@ def best_settings(dataset: str) -> dict[str, Any]:
 
     study = json.loads(study_of(dataset).read_text("utf-8"))
     return {**study["given"], **best_trial(study["trials"])["params"]}
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Optuna's steps of 0.1 do not end on 0.3 exactly."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other)
-    return bool(one == other)
 
 
 def train_once(task: tuple[str, int], base: dict[str, Any], device: str) -> Run:
@@ -165,9 +157,10 @@ def _runs_so_far(out: Path, base: dict[str, Any], tasks: list[tuple[str, int]]) 
         return []
     record = json.loads(out.read_text("utf-8"))
     if record["base"] != base:
+        changed = sorted(name for name, _ in record["base"].items() ^ base.items())
         raise LGCNError(
-            f"{out} has variants of {record['base']}, and the best trial is now {base}: name "
-            "another --out, or move it away"
+            f"{out} has variants of another trial than the one that is the best now (other "
+            f"{', '.join(dict.fromkeys(changed))}): name another --out, or move it away"
         )
     return [run for run in record["runs"] if (run["variant"], run["seed"]) in tasks]
 

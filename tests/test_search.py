@@ -188,7 +188,18 @@ def test_what_is_to_be_confirmed_must_be_there(
     assert "--confirm needs the study" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "0")
-    assert "--confirm: must be at least 1, got 0" in capsys.readouterr().err
+    assert "--confirm: must be a number from 1 on, got '0'" in capsys.readouterr().err
+
+
+def test_only_confirming_has_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--processes", "2")
+    assert "--processes goes with --confirm alone" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--trials", "many")
+    assert "--trials: must be a number from 1 on, got 'many'" in capsys.readouterr().err
 
 
 def test_what_is_confirmed_by_most_seeds_counts() -> None:
@@ -276,7 +287,7 @@ def test_systems_that_are_compared_had_the_same_budget(graph: str) -> None:
     assert set(budgets) == {(18, 1, 200) if graph.endswith("-half") else (12, 2, 200)}
     for study in studies:
         params = [trial["params"] for trial in study["trials"]]
-        assert not any(search._same(a, b) for a, b in itertools.combinations(params, 2))
+        assert not any(validation.has(a, b) for a, b in itertools.combinations(params, 2))
 
 
 def test_no_seed_of_the_tables_is_used() -> None:

@@ -118,15 +118,17 @@ def test_runs_of_other_settings_are_not_written_over(
     monkeypatch.setattr(sys, "argv", ["variants", "cora", "--out", str(out)])
     with pytest.raises(SystemExit):
         variants.main()
-    assert "has variants of {'k': 3}" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "has variants of another trial" in error
+    assert "k, " in error
     assert json.loads(out.read_text()) == {"base": {"k": 3}, "runs": []}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--processes", "0"], "--processes: must be at least 1, got 0"),
-        (["--seeds", "-1"], "--seeds: must be at least 1, got -1"),
+        (["--processes", "0"], "--processes: must be a number from 1 on, got '0'"),
+        (["--seeds=-1"], "--seeds: must be a number from 1 on, got '-1'"),
     ],
 )
 def test_counts_are_checked_before_any_run(
