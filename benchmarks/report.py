@@ -40,6 +40,8 @@ def block(name: str) -> str:
     if record is None:
         return ""
     title = "On the CPU" if device == "cpu" else f"On the {record['machine']['gpu']}"
+    if benchmark.startswith("variants"):  # tables of several data sets stand in one document
+        title = f"{record['base']['dataset'].capitalize()}, {title[0].lower()}{title[1:]}"
     parts = [f"### {title}", TABLES[benchmark](record)]
     if "note" in record:
         parts.append(record["note"])

@@ -47,15 +47,20 @@ Trial = dict[str, Any]
 
 
 def _lgcn(trial: optuna.Trial) -> dict[str, Any]:
-    return {"k": trial.suggest_categorical("k", [4, 8, 16]), **_without(trial)}
+    return {
+        "k": trial.suggest_categorical("k", [4, 8, 16]),
+        "layer_dropout": trial.suggest_categorical("layer_dropout", [0.0, 0.5]),
+        **_without(trial),
+    }
 
 
 def _without(trial: optuna.Trial) -> dict[str, Any]:
     return {
+        "hidden_channels": trial.suggest_categorical("hidden_channels", [32, 64, 128]),
         "hops": trial.suggest_int("hops", 2, 12),
         "input_dropout": trial.suggest_float("input_dropout", 0.0, 0.8, step=0.1),
         "dropout": trial.suggest_float("dropout", 0.1, 0.8, step=0.1),
-        "agreement": trial.suggest_float("agreement", 0.5, 2.0, step=0.25),
+        "agreement": trial.suggest_float("agreement", 0.5, 3.0, step=0.25),
         "sharpen": trial.suggest_float("sharpen", 0.1, 0.5, step=0.1),
         "lr": trial.suggest_categorical("lr", [0.005, 0.01, 0.02, 0.05]),
         "weight_decay": trial.suggest_categorical("weight_decay", [1e-4, 2e-4, 5e-4, 1e-3, 2e-3]),

@@ -28,6 +28,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     UNCHANGED: {},
     # The LGCL.
     "no LGCL": {"num_layers": 0},
+    "LGCL in every view": {"layer_dropout": 0.0},
+    "LGCL in half of the views": {"layer_dropout": 0.5},
     "two LGCLs": {"num_layers": 2},
     "the paper's CNN, 8 features": {"cnn": "double", "lgcl_channels": 8},
     "values ranked as they are": {"rank": "raw", "self_loops": False},
@@ -41,7 +43,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "edges dropped, 0.2": {"adj_dropout": 0.2},
     "no diffusion": {"hops": 0},
     "10 hops": {"hops": 10},
+    "32 features": {"hidden_channels": 32},
     "64 features": {"hidden_channels": 64},
+    "128 features": {"hidden_channels": 128},
     "no ReLU": {"activation": "none"},
     "sharpened to 0.3": {"sharpen": 0.3},
 }

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lgcn.dropout import drop_rows, dropout
+from lgcn.dropout import drop_rows, drop_whole, dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -107,3 +107,27 @@ def test_rows_stay_where_nothing_is_to_be_dropped() -> None:
     assert drop_rows(x, 0.0) is x
     with pytest.raises(ValueError, match="p must be a probability below 1, got 1"):
         drop_rows(x, 1.0)
+
+
+def test_all_is_dropped_or_nothing() -> None:
+    torch.manual_seed(0)
+    draws = [drop_whole(torch.full((3, 4), 3.0), 0.25).unique().tolist() for _ in range(400)]
+    assert sorted({value for [value] in draws}) == [0.0, 4.0]
+    assert 0.18 < draws.count([0.0]) / 400 < 0.32
+
+
+def test_what_is_dropped_as_a_whole_has_no_gradient() -> None:
+    torch.manual_seed(0)
+    for _ in range(6):
+        x = torch.ones(3, requires_grad=True)
+        out = drop_whole(x, 0.5)
+        out.sum().backward()
+        assert torch.equal(x.grad, out.detach())
+
+
+def test_all_stays_where_nothing_is_to_be_dropped() -> None:
+    x = torch.ones(5, 2)
+    assert drop_whole(x, 0.5, training=False) is x
+    assert drop_whole(x, 0.0) is x
+    with pytest.raises(ValueError, match="p must be a probability below 1, got 1"):
+        drop_whole(x, 1.0)

@@ -43,6 +43,16 @@ def drop_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
     return x * (kept / (1 - p)).to(x.dtype)
 
 
+def drop_whole(x: Tensor, p: float, training: bool = True) -> Tensor:
+    """Sets all of x to zero with probability p and else scales it by 1 / (1 - p)."""
+    if not 0 <= p < 1:
+        raise ValueError(f"p must be a probability below 1, got {p}")
+    if not training or p == 0:
+        return x
+    kept = torch.rand((), device=x.device) >= p
+    return x * (kept / (1 - p)).to(x.dtype)
+
+
 class _Dropout(torch.autograd.Function):
     """The map is linear and diagonal, so the backward is the map itself: no mask is kept.
 

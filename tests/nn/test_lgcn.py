@@ -71,6 +71,36 @@ def test_gcn_layers_in_place_of_lgcls(random_graph: RandomGraph) -> None:
     assert model(graph.x, graph).shape == (12, 3)
 
 
+def test_gcn_layers_are_as_wide_as_the_lgcls_they_stand_for() -> None:
+    for cnn in ("double", "shared"):
+        lgcls, gcns = (
+            LGCN(5, 3, hidden_channels=6, lgcl_channels=4, cnn=cnn, layer=layer).layers
+            for layer in ("lgcl", "gcn")
+        )
+        assert [new.out_channels for new in gcns] == [new.out_channels for new in lgcls]
+
+
+def test_training_drops_all_that_an_lgcl_appends_or_nothing(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(
+        5, 3, hidden_channels=6, cnn="shared", dropout=0.0, adj_dropout=0.0, layer_dropout=0.5
+    )
+    h = model.embed(graph.x, graph, layer=0)
+    seen = set()
+    torch.manual_seed(0)
+    for _ in range(40):
+        first, second = model.embed(graph.x, graph).split([12, 12], dim=1)
+        assert torch.equal(first[:, :6], h)  # the embedding stays
+        if first[:, 6:].any():
+            torch.testing.assert_close(first[:, 6:], 2 * model.layers[0](h, graph))
+        if second.any():
+            torch.testing.assert_close(second, 2 * model.layers[1](first, graph))
+        seen.add((bool(first[:, 6:].any()), bool(second.any())))
+    assert len(seen) == 4  # each LGCL for itself
+    model.eval()
+    torch.testing.assert_close(model.embed(graph.x, graph)[:, 6:12], model.layers[0](h, graph))
+
+
 def test_linear_embedding_sees_no_neighbours(random_graph: RandomGraph) -> None:
     graph = random_graph()
     model = LGCN(5, 3, embedding="linear").eval()

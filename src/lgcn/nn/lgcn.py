@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, Module, ModuleList
 
-from lgcn.dropout import drop_rows
+from lgcn.dropout import drop_rows, drop_whole
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.nn.diffusion import Diffusion
@@ -44,8 +44,8 @@ class LGCN(Module):
         in_channels: Input features of a node.
         num_classes: Number of classes, or of labels where a node can have several.
         hidden_channels: Width of the embedding. (default: 32)
-        lgcl_channels: Features that each LGCL adds; with ``cnn="shared"``, as many as it is given.
-            (default: 8)
+        lgcl_channels: Features that each LGCL adds, or each GCN layer in its place; with
+            ``cnn="shared"``, as many as it is given. (default: 8)
         num_layers: Number of LGCLs. (default: 2)
         k: Values that an LGCL selects for each feature. (default: 8)
         embedding: ``"gcn"``, a GCN layer, or ``"linear"``. (default: ``"gcn"``)
@@ -68,6 +68,9 @@ class LGCN(Module):
         input_dropout: That of the input features, where it is another. (default: ``dropout``)
         input_scale: Factor of the input features. (default: 1)
         node_dropout: Dropout rate of whole nodes after the embedding. (default: 0)
+        layer_dropout: Dropout rate of what an LGCL appends, all of it for all nodes: the layers
+            after it learn to do without, as in `"Deep Networks with Stochastic Depth"
+            <https://arxiv.org/abs/1603.09382>`_. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries in each layer. (default: 0.001)
         activation: ``"none"`` (the identity), ``"relu"``, ``"elu"`` or ``"gelu"``, after the
             embedding and in and after each LGCL. (default: ``"none"``)
@@ -103,6 +106,7 @@ class LGCN(Module):
         input_dropout: float | None = None,
         input_scale: float = 1.0,
         node_dropout: float = 0.0,
+        layer_dropout: float = 0.0,
         adj_dropout: float = 0.001,
         activation: str = "none",
         batch_norm: BatchNorm = "none",
@@ -126,11 +130,12 @@ class LGCN(Module):
             scale=input_scale,
         )
         self.node_dropout = node_dropout
+        self.layer_dropout = layer_dropout
         self.layers = ModuleList()
         self.norms = ModuleList()
         width = hidden_channels
         for _ in range(num_layers):
-            new = width if layer == "lgcl" and cnn == "shared" else lgcl_channels
+            new = width if cnn == "shared" else lgcl_channels  # GCN layers are as wide as LGCLs
             if layer == "gcn":
                 self.layers.append(
                     GCNLayer(
@@ -215,7 +220,8 @@ class LGCN(Module):
         h: Tensor = self.activate(self.embedding(x, graph))
         h = drop_rows(h, self.node_dropout, self.training)
         for lgcl, norm in self.lgcls(layer):
-            h = torch.cat([h, self.activate(norm(lgcl(h, graph)))], dim=1)
+            new = self.activate(norm(lgcl(h, graph)))
+            h = torch.cat([h, drop_whole(new, self.layer_dropout, self.training)], dim=1)
         return h
 
     def lgcls(self, layer: int = -1) -> list[tuple[Any, Module]]:

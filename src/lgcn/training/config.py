@@ -99,6 +99,7 @@ class Config:
         1.0, 1e-9, doc="factor of input features (none: such that a node's have length one)"
     )
     node_dropout: float = _number(0.0, 0, 1, doc="dropout RATE of whole nodes' embeddings")
+    layer_dropout: float = _number(0.0, 0, 1, doc="dropout RATE of all that an LGCL appends")
     adj_dropout: float = _number(0.001, 0, 1, doc="dropout RATE of edges (the paper prints 0.999)")
     activation: str = _choice("none", *ACTIVATIONS, doc="non-linearity")
     batch_norm: str = _choice("none", "none", "running", "batch", doc="after each LGCL")
