@@ -1,0 +1,26 @@
+"""A folder with two tables, and a run that was trained on them."""
+
+from pathlib import Path
+
+import pytest
+
+from .tables import RUN, TOPIC, edge_columns, node_columns, write
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with two tables, and no data set on this machine."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LGCN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    write("nodes.csv", node_columns())
+    write("edges.csv", edge_columns())
+    return tmp_path
+
+
+@pytest.fixture
+def trained(lgcn_, place: Path) -> Path:
+    output = lgcn_("train", *TOPIC, *RUN)
+    assert output.code == 0, output.err
+    return place / "run"

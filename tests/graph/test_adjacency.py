@@ -1,0 +1,133 @@
+"""Adjacencies, their rows and dropped edges, against dense matrices and PyG."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+from lgcn import Graph
+from lgcn.csr import to_csr
+
+from .graphs import RandomGraph, dense
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("has_loops", [False, True])
+def test_adjacency_is_that_of_pyg(
+    random_graph: RandomGraph, self_loops: bool, weighted: bool, has_loops: bool
+) -> None:
+    graph = random_graph(weighted=weighted, self_loops=has_loops, density=0.2)
+    edge_index, weight = gcn_norm(
+        graph.edge_index, graph.edge_weight, graph.num_nodes, add_self_loops=self_loops
+    )
+    expected = torch.zeros(graph.num_nodes, graph.num_nodes)
+    expected[edge_index[1], edge_index[0]] = weight
+    actual = dense(graph.adjacency(normalize=True, self_loops=self_loops))
+    torch.testing.assert_close(actual, expected)
+
+
+def test_self_loops_are_added_where_missing_only() -> None:
+    edge_index = torch.tensor([[0, 1, 2], [0, 0, 1]])
+    graph = Graph.from_edge_index(edge_index, 3, edge_weight=torch.tensor([5.0, 6.0, 7.0]))
+    expected = [[5, 6, 0], [0, 1, 7], [0, 0, 1]]
+    assert dense(graph.adjacency(self_loops=True)).tolist() == expected
+
+
+def test_an_isolated_node_has_finite_weights() -> None:
+    graph = Graph.from_edge_index(torch.tensor([[0, 1, 3], [1, 0, 1]]), 4)
+    looped = dense(graph.adjacency(normalize=True, self_loops=True))
+    assert looped[2].tolist() == [0, 0, 1, 0]
+    weight = graph.adjacency(normalize=True).weight
+    assert weight.isfinite().all()
+    assert dense(graph.adjacency(normalize=True))[1, 3] == 0  # node 3 has no row sum
+
+
+def test_adjacency_is_computed_once(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    for options in ({}, {"normalize": True}, {"normalize": True, "self_loops": True}):
+        assert graph.adjacency(**options) is graph.adjacency(**options)
+    assert graph.adjacency().col is graph.col
+
+
+def test_drop_edges_with_rate_zero_is_the_same_object(random_graph: RandomGraph) -> None:
+    matrix = random_graph().adjacency(normalize=True)
+    assert matrix.drop_edges(0.0) is matrix
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_drop_edges_keeps_some_and_scales_them_up(
+    random_graph: RandomGraph, weighted: bool
+) -> None:
+    matrix = random_graph(weighted=weighted).adjacency()
+    torch.manual_seed(0)
+    dropped = matrix.drop_edges(0.5)
+    assert 0 < dropped.col.numel() < matrix.col.numel()
+    assert int(dropped.rowptr[-1]) == dropped.col.numel()
+    before, after = dense(matrix), dense(dropped)
+    torch.testing.assert_close(after[after != 0], 2 * before[after != 0])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_drop_edges_keeps_the_expectation(random_graph: RandomGraph, weighted: bool) -> None:
+    matrix = random_graph(40, 0.9, weighted=weighted).adjacency()
+    torch.manual_seed(0)
+    mean = torch.stack([matrix.drop_edges(0.3).values().sum() for _ in range(50)]).mean()
+    torch.testing.assert_close(mean, matrix.values().sum(), rtol=0.02, atol=0)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 1000),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["no", "some", "kept"]),
+    st.data(),
+)
+def test_rows_of_the_adjacency_are_those_of_the_whole(
+    random_graph: RandomGraph,
+    seed: int,
+    weighted: bool,
+    normalize: bool,
+    self_loops: bool,
+    loops: str,
+    data: st.DataObject,
+) -> None:
+    graph = random_graph(12, 0.3, seed=seed, weighted=weighted, self_loops=loops != "no")
+    if loops == "kept":  # degrees of a larger graph, rows with and without loops
+        graph = graph.subgraph(torch.randperm(12)[:9])
+    start = data.draw(st.integers(0, graph.num_nodes))
+    stop = data.draw(st.integers(start, graph.num_nodes))
+    expected = graph.adjacency(normalize=normalize, self_loops=self_loops).rows(start, stop)
+    rows = graph.adjacency_rows(start, stop, normalize=normalize, self_loops=self_loops)
+    for one, other in zip(rows, expected, strict=True):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_rows_of_the_adjacency_must_be_there(random_graph: RandomGraph) -> None:
+    for start, stop in ((-1, 2), (3, 2), (0, 13)):
+        with pytest.raises(ValueError, match="between 0 and 12"):
+            random_graph().adjacency_rows(start, stop)
+
+
+def test_to_csr_of_a_bipartite_graph() -> None:
+    matrix = to_csr(torch.tensor([[4, 0, 2], [1, 1, 0]]), num_rows=2, num_cols=5)
+    assert dense(matrix, 5).tolist() == [[0, 0, 1, 0, 0], [1, 0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_offsets_may_be_wider_than_columns(random_graph: RandomGraph, normalize: bool) -> None:
+    graph = random_graph()
+    mixed = Graph._trusted(graph.rowptr, graph.col.int(), x=graph.x)
+    nodes = torch.tensor([3, 8, 1, 0])
+    options = {"normalize": normalize, "self_loops": True}
+    for one, other in (
+        (mixed.adjacency(**options), graph.adjacency(**options)),
+        (mixed.adjacency_rows(2, 9, **options), graph.adjacency_rows(2, 9, **options)),
+        (mixed.subgraph(nodes).adjacency(**options), graph.subgraph(nodes).adjacency(**options)),
+        (Graph.concat([mixed] * 2).adjacency(), Graph.concat([graph] * 2).adjacency()),
+    ):
+        assert one.rowptr.dtype == one.col.dtype
+        assert torch.equal(dense(one, 24), dense(other, 24))
