@@ -11,7 +11,15 @@ import sys
 from pathlib import Path
 
 RESULTS = Path("benchmarks/results")
-CPU_ONLY = ("subgraph", "profile_epoch", "tables", "fit_memory", "store_loader", "large")
+CPU_ONLY = (
+    "subgraph",
+    "profile_epoch",
+    "tables",
+    "fit_memory",
+    "huge_pages",
+    "store_loader",
+    "large",
+)
 NAMES = {
     "cpu": ("k_largest", "layer", "fusion", "training_step", "epoch", *CPU_ONLY, "scaling"),
     "cuda": ("k_largest", "training_step", "layer", "fusion", "compile", "epoch", "scaling"),

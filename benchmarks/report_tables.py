@@ -473,6 +473,17 @@ def variants(record: Record) -> str:
     return table([what, "validation accuracy (%)", "difference"], rows)
 
 
+def huge_pages(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        ratio = result["seconds_small_pages"] / result["seconds_huge_pages"]
+        faults = (f"{result[f'faults_{pages}_pages']:,.0f}" for pages in ("small", "huge"))
+        rows.append([f"{result['labels']} labels", number(ratio), *faults])
+    nodes = record["graph"]["num_nodes"]
+    header = [f"an epoch on {nodes:,} nodes", "times as fast", "page faults before", "now"]
+    return table(header, rows)
+
+
 def scaling(record: Record) -> str:
     rows = []
     for name, result in record["results"].items():
@@ -506,5 +517,6 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "variants_cora": variants,
     "variants_citeseer": variants,
     "variants_pubmed": variants,
+    "huge_pages": huge_pages,
     "scaling": scaling,
 }

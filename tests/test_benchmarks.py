@@ -27,7 +27,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
         *("layer", "fusion", "training_step", "epoch", "subgraph", "scaling", "store_accuracy"),
         *(
             pytest.param(name, marks=pytest.mark.slow)  # twenty seconds and more
-            for name in ("k_largest", "fit_memory", "tables", "store_loader", "large")
+            for name in ("k_largest", "fit_memory", "huge_pages", "tables", "store_loader", "large")
         ),
     ],
 )

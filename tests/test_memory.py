@@ -1,5 +1,7 @@
 """Sizes as users write them, what is in memory, and what is said where it is too little."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,21 @@ from lgcn.memory import (
     parse_memory,
     trim_memory,
 )
+
+
+@pytest.mark.parametrize(("given", "found"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
+def test_torch_is_told_to_ask_for_huge_pages_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], found: str
+) -> None:
+    monkeypatch.delenv("THP_MEM_ALLOC_ENABLE", raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    code = (
+        "import lgcn, os, sys; assert 'torch' not in sys.modules;"
+        "print(os.environ['THP_MEM_ALLOC_ENABLE'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{found}\n", "")
 
 
 def full(*_: Any, **__: Any) -> None:
