@@ -75,6 +75,42 @@ def test_backward_drops_what_the_forward_dropped() -> None:
     assert torch.equal(x.grad, out.detach())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 1000, 1001])
+def test_overwriting_drops_the_same_entries(dtype: torch.dtype, count: int) -> None:
+    x = torch.randn(count, dtype=dtype)
+    torch.manual_seed(1)
+    expected = dropout(x.clone(), 0.4)
+    torch.manual_seed(1)
+    assert dropout(x, 0.4, overwrite=True) is x
+    assert torch.equal(x, expected)
+
+
+def test_gradients_where_x_is_overwritten() -> None:
+    x = torch.randn(6, 7, dtype=torch.float64, requires_grad=True)
+
+    def seeded(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        return dropout(2 * x, 0.4, overwrite=True) ** 2
+
+    assert torch.autograd.gradcheck(seeded, x)
+    assert torch.autograd.gradgradcheck(seeded, x)
+
+
+def test_what_another_gradient_needs_is_not_overwritten_unseen() -> None:
+    x = torch.ones(5, requires_grad=True)
+    needed = x.exp()  # its gradient is made of its value
+    dropout(needed, 0.5, overwrite=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        needed.sum().backward()
+
+
+def test_parts_of_a_tensor_are_not_overwritten() -> None:
+    x = torch.ones(4, 6)
+    dropout(x[:, ::2], 0.5, overwrite=True)
+    assert x.min() == 1
+
+
 def test_compiles_without_a_break() -> None:
     compiled = torch.compile(dropout, fullgraph=True, backend="aot_eager")
     torch.manual_seed(0)

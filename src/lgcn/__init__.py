@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 # A step of training on a CPU makes and frees tensors of some hundred megabytes, whose pages of 4 KB
 # the system hands out one by one. torch asks for huge pages if this is set before its first tensor,
-# and with many labels an epoch is 1.3 times as fast (benchmarks/huge_pages.py).
+# and with many labels an epoch is 1.2 times as fast (benchmarks/huge_pages.py).
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 __all__ = [

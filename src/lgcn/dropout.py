@@ -13,12 +13,15 @@ from torch import Tensor
 from lgcn.splitmix import STEP, mix
 
 
-def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
+def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = False) -> Tensor:
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
 
     From equal seeds (``torch.manual_seed``), tensors of equal shape lose the same entries. On the
     CPU p is exact to 2^-33. Other devices, types narrower than float32, compiled code and the
     transforms of ``torch.func`` have torch's own dropout, with random numbers of its own.
+
+    With ``overwrite``, x may be given back with the entries dropped in it. Where x is large, most
+    of the time goes to memory for another one.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"p must be a probability from 0 to 1, got {p}")
@@ -29,7 +32,8 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     if traced or not own:
         return F.dropout(x, p)
     seed = int(torch.randint(2**63 - 1, (1,)))
-    dropped: Tensor = _Dropout.apply(x, p, seed)  # type: ignore[no-untyped-call]
+    overwrite = overwrite and x.is_contiguous()
+    dropped: Tensor = _Dropout.apply(x, p, seed, overwrite)  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -60,19 +64,24 @@ class _Dropout(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float, seed: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, p: float, seed: int, overwrite: bool) -> Tensor:
         ctx.p, ctx.seed = p, seed
-        x = x.detach().contiguous()
-        out = torch.empty_like(x)
-        values = x.view(-1).numpy()
+        values = x.detach().contiguous().view(-1).numpy()
         scale = values.dtype.type(1 / (1 - p) if p < 1 else 0)
         keep = np.uint64(round((1 - p) * 2**32))
+        if overwrite:
+            ctx.mark_dirty(x)
+            half = (values.size + 1) // 2
+            _drop_in_place(values[:half], values[half:], np.uint64(seed), keep, scale)
+            return x
+        out = torch.empty(x.shape, dtype=x.dtype)
         _drop(values, np.uint64(seed), keep, scale, out.view(-1).numpy())
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Dropout.apply(grad, ctx.p, ctx.seed), None, None  # type: ignore[no-untyped-call]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        dropped = _Dropout.apply(grad, ctx.p, ctx.seed, False)  # type: ignore[no-untyped-call]
+        return dropped, None, None, None
 
 
 @numba.njit(nogil=True, cache=True)
@@ -92,3 +101,19 @@ def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
         j = half + i
         if j < count:
             out[j] = x[j] * scale if (z & np.uint64(0xFFFFFFFF)) < keep else zero
+
+
+@numba.njit(nogil=True, cache=True)
+def _drop_in_place(x: Any, y: Any, seed: Any, keep: Any, scale: Any) -> None:
+    """The same for the first and the second half of a tensor.
+
+    As arrays of their own: that they do not overlap is what makes SIMD code of the loop.
+    """
+    zero = x.dtype.type(0)
+    for i in range(y.shape[0]):
+        z = mix(seed + np.uint64(i) * STEP)
+        x[i] = x[i] * scale if (z >> np.uint64(32)) < keep else zero
+        y[i] = y[i] * scale if (z & np.uint64(0xFFFFFFFF)) < keep else zero
+    for i in range(y.shape[0], x.shape[0]):  # the middle of an odd number
+        z = mix(seed + np.uint64(i) * STEP)
+        x[i] = x[i] * scale if (z >> np.uint64(32)) < keep else zero

@@ -131,7 +131,8 @@ def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
 
 
 def _dropout(dtype: torch.dtype) -> None:
-    dropout(torch.ones(2, dtype=dtype), 0.5)
+    for overwrite in (False, True):
+        dropout(torch.ones(2, dtype=dtype), 0.5, overwrite=overwrite)
 
 
 def _spmm(dtype: torch.dtype, index_dtype: torch.dtype) -> None:

@@ -55,16 +55,19 @@ def test_own_features_come_first(case: Case) -> None:
         grid, chosen = backend.k_largest(*arguments, own)
         assert_same(grid, torch.cat([own.unsqueeze(1), values], dim=1))
         assert_same(chosen, position)
+        longer, chosen = backend.k_largest(*arguments, own, 2 * own)
+        assert_same(longer, torch.cat([grid, 2 * own.unsqueeze(1)], dim=1))
+        assert_same(chosen, position)
 
 
 @settings(max_examples=60)
 @given(
     case=cases(),
     position_bits=st.sampled_from((0, 8, 16, 32)),
-    own_slot=st.booleans(),
+    other_slots=st.sampled_from((0, 1, 2)),
 )
 def test_gradients_equal_those_of_the_reference(
-    case: Case, position_bits: int, own_slot: bool
+    case: Case, position_bits: int, other_slots: int
 ) -> None:
     x = case.x.nan_to_num(3, 4, -4)
     weight = None if position_bits == 0 else case.edge_weight
@@ -72,7 +75,7 @@ def test_gradients_equal_those_of_the_reference(
     _, chosen = cpu.k_largest(*arguments, position_bits)
     num_rows, k, channels = chosen.shape
     generator = torch.Generator().manual_seed(0)
-    grad = torch.randn(num_rows, k + own_slot, channels, generator=generator).to(x.dtype)
+    grad = torch.randn(num_rows, k + other_slots, channels, generator=generator).to(x.dtype)
     selected = (grad, chosen, case.rowptr, case.col, weight, x.size(0), position_bits == 0)
     torch.testing.assert_close(
         cpu.k_largest_grad_x(*selected), reference.k_largest_grad_x(*selected)

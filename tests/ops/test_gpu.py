@@ -137,6 +137,7 @@ def test_own_features_come_first(dtype: torch.dtype, weighted: bool) -> None:
     weight = powers(9, dtype) if weighted else None
     own = normal(2, 3, dtype=dtype, seed=1)
     assert_selects(normal(9, 3, dtype=dtype), rowptr, col, 3, weight, False, 8, own)
+    assert_selects(normal(9, 3, dtype=dtype), rowptr, col, 3, weight, False, 8, own, 2 * own)
 
 
 def test_inputs_need_not_be_contiguous() -> None:
@@ -284,34 +285,34 @@ def selected(
     graph: tuple[Tensor, Tensor],
     k: int,
     weight: Tensor | None,
-    own_slot: bool,
+    other_slots: int,
     bits: int,
 ) -> tuple[Any, ...]:
     """Arguments of ``k_largest_grad_x``."""
     _, chosen = reference.k_largest(x, *graph, k, weight, True, bits)
     num_rows, _, channels = chosen.shape
-    grad = normal(num_rows, k + own_slot, channels, dtype=x.dtype, seed=2)
+    grad = normal(num_rows, k + other_slots, channels, dtype=x.dtype, seed=2)
     return grad, chosen, *graph, weight, x.size(0), bits == 0
 
 
 @pytest.mark.parametrize(
-    ("k", "dtype", "weighted", "own_slot", "bits"),
+    ("k", "dtype", "weighted", "other_slots", "bits"),
     [
-        (3, F32, True, False, 8),
-        (10, F32, False, True, 16),
-        (3, F32, False, True, 0),
-        (3, BF16, True, True, 32),
-        (10, F16, True, False, 8),
-        (3, F16, False, False, 0),
+        (3, F32, True, 0, 8),
+        (10, F32, False, 1, 16),
+        (3, F32, False, 2, 0),
+        (3, BF16, True, 2, 32),
+        (10, F16, True, 0, 8),
+        (3, F16, False, 0, 0),
     ],
 )
 @pytest.mark.parametrize("chance", [False, True])
 def test_gradient_of_features(
-    k: int, dtype: torch.dtype, weighted: bool, own_slot: bool, bits: int, chance: bool
+    k: int, dtype: torch.dtype, weighted: bool, other_slots: int, bits: int, chance: bool
 ) -> None:
     graph = rows(13, 0, 4, 6, index_dtype=torch.int32)
     weight = powers(23, dtype) if weighted else None
-    arguments = selected(normal(9, 3, dtype=dtype), graph, k, weight, own_slot, bits)
+    arguments = selected(normal(9, 3, dtype=dtype), graph, k, weight, other_slots, bits)
     expected = reference.k_largest_grad_x(*arguments)
     if chance:
         with atomics():
@@ -321,11 +322,11 @@ def test_gradient_of_features(
     torch.testing.assert_close(actual.cpu(), expected)
 
 
-@pytest.mark.parametrize("own_slot", [False, True])
+@pytest.mark.parametrize("other_slots", [0, 1, 2])
 @pytest.mark.parametrize("dtype", [F32, BF16, F16])
-def test_gradient_of_weights(dtype: torch.dtype, own_slot: bool) -> None:
+def test_gradient_of_weights(dtype: torch.dtype, other_slots: int) -> None:
     x, graph = normal(9, 3, dtype=dtype), rows(13, 0, 4)
-    grad, position, *_ = selected(x, graph, 3, powers(17, dtype), own_slot, 8)
+    grad, position, *_ = selected(x, graph, 3, powers(17, dtype), other_slots, 8)
     arguments = (grad, position, x, *graph)
     expected = reference.k_largest_grad_weight(*arguments)
     torch.testing.assert_close(gpu.k_largest_grad_weight(*there(*arguments)).cpu(), expected)

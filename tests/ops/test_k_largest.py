@@ -134,6 +134,14 @@ def test_the_grid_is_own_features_then_the_values() -> None:
         assert_same(grid[:, 1:], values)
 
 
+def test_the_grid_may_end_with_something_else() -> None:
+    rowptr, col = random_graph(30, 20, 5)
+    x, own, last = torch.randn(20, 4), torch.randn(30, 4), torch.randn(30, 4)
+    grid = k_largest_grid(x, own, rowptr, col, 3)
+    longer = k_largest_grid(x, own, rowptr, col, 3, last=last)
+    assert_same(longer, torch.cat([grid, last.unsqueeze(1)], dim=1))
+
+
 @pytest.mark.parametrize(
     ("degree", "dtype"),
     [(128, torch.int8), (129, torch.int16), (32768, torch.int16), (32769, torch.int32)],
@@ -178,10 +186,18 @@ def test_gradcheck_of_the_grid(weighted: bool) -> None:
     x, own = distinct(5, 3).requires_grad_(), distinct(6, 3, seed=3).requires_grad_()
     weight = (1 + distinct(col.numel(), seed=2) / 100).requires_grad_() if weighted else None
 
-    def select(x: torch.Tensor, own: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-        return k_largest_grid(x, own, rowptr, col, 2, edge_weight=weight)
+    def select(
+        x: torch.Tensor,
+        own: torch.Tensor,
+        weight: torch.Tensor | None,
+        last: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        return k_largest_grid(x, own, rowptr, col, 2, edge_weight=weight, last=last)
 
     assert torch.autograd.gradcheck(select, (x, own, weight))
+    assert torch.autograd.gradcheck(
+        select, (x, own, weight, distinct(6, 3, seed=4).requires_grad_())
+    )
 
 
 def test_gradient_goes_to_the_selected_only() -> None:
@@ -221,17 +237,18 @@ def test_half_precision_gradients_are_summed_in_float32(dtype: torch.dtype) -> N
 
 
 @pytest.mark.parametrize(
-    ("weighted", "position_bits", "grid"),
-    [(False, 0, False), (False, 8, True), (True, 16, False), (True, 32, True)],
+    ("weighted", "position_bits", "others"),
+    [(False, 0, 0), (False, 8, 1), (True, 16, 0), (True, 32, 2)],
 )
-def test_opcheck(weighted: bool, position_bits: int, grid: bool) -> None:
+def test_opcheck(weighted: bool, position_bits: int, others: int) -> None:
     rowptr, col = random_graph(6, 5, 3)
     x = distinct(5, 3).requires_grad_()
     weight = distinct(col.numel(), seed=1).requires_grad_() if weighted else None
-    own = distinct(6, 3, seed=2).requires_grad_() if grid else None
+    own = distinct(6, 3, seed=2).requires_grad_() if others > 0 else None
+    last = distinct(6, 3, seed=3).requires_grad_() if others > 1 else None
     results = torch.library.opcheck(
         torch.ops.lgcn.k_largest.default,
-        (x, rowptr, col, 2, weight, True, position_bits, own),
+        (x, rowptr, col, 2, weight, True, position_bits, own, last),
     )
     assert set(results.values()) == {"SUCCESS"}
 
@@ -332,6 +349,8 @@ def test_wrong_input_is_named(wrong: dict[str, Any], message: str) -> None:
 def test_wrong_own_features_are_named(own: torch.Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         k_largest_grid(own=own, **GOOD)
+    with pytest.raises(ValueError, match=message.replace("own", "last")):
+        k_largest_grid(own=None, last=own, **GOOD)
 
 
 def test_contents_are_checked_once_per_graph(monkeypatch: pytest.MonkeyPatch) -> None:

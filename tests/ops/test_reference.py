@@ -39,14 +39,16 @@ def test_own_features_go_in_front_of_the_values(num_edges: int) -> None:
     assert grid.flatten().tolist() == [-7, 2, 1] if num_edges else [-7, 0, 0]
     assert position.dtype == torch.int8
     assert position.flatten().tolist() == [1, 0] if num_edges else [-1, -1]
+    longer, _ = reference.k_largest(x, rowptr, col, 2, None, False, 8, own, 3 * own)
+    assert longer.flatten().tolist() == [*grid.flatten().tolist(), -21]
 
 
-@pytest.mark.parametrize("own_slots", [0, 1])
-def test_gradients_skip_the_slot_of_own_features(own_slots: int) -> None:
+@pytest.mark.parametrize("slots", [slice(1, 2), slice(0, 2), slice(0, 3)])
+def test_gradients_skip_the_slots_of_other_features(slots: slice) -> None:
     x, weight = torch.tensor([[1.0], [2.0]]), torch.tensor([10.0, 20.0])
     rowptr, col = torch.tensor([0, 2]), torch.arange(2)
     position = torch.tensor([[[1]]], dtype=torch.int8)
-    grad = torch.tensor([100.0, 3.0])[1 - own_slots :].view(1, -1, 1)
+    grad = torch.tensor([100.0, 3.0, 50.0])[slots].view(1, -1, 1)
     grad_x = reference.k_largest_grad_x(grad, position, rowptr, col, weight, 2)
     assert grad_x.flatten().tolist() == [0, 60]
     assert reference.k_largest_grad_weight(grad, position, x, rowptr, col).tolist() == [0, 6]

@@ -153,7 +153,7 @@ class LGConv(Module):
     def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
         """The grid [N, k + 1, C]: own features, then the k largest of the neighbours.
 
-        With ``mean``, their mean follows, and the grid is [N, k + 2, C].
+        With ``mean``, their mean follows, and the grid is [N, k + 2, C]. Training drops entries.
         """
         if self.training:
             # Among competing zeros an entry of weight zero is none; else it would be a candidate.
@@ -164,12 +164,11 @@ class LGConv(Module):
             source = source.to(torch.get_autocast_dtype(source.device.type))
         own = None if own is None else own.to(source.dtype)
         weight = None if weight is None else weight.to(source.dtype)
+        mean = self._mean(source, adjacency) if self.mean else None
         grid = k_largest_grid(
-            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros
+            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=mean
         )
-        if not self.mean:
-            return grid
-        return torch.cat([grid, self._mean(source, adjacency).unsqueeze(1)], dim=1)
+        return drop(grid, self.dropout, self.training, overwrite=True)  # nobody else has it
 
     def _mean(self, source: Tensor, adjacency: CSR) -> Tensor:
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
@@ -181,7 +180,6 @@ class LGConv(Module):
 
     def convolve(self, grid: Tensor) -> Tensor:
         """The 1-D CNN over the positions of the grid."""
-        grid = drop(grid, self.dropout, self.training)
         out: Tensor = self.cnn(grid.transpose(1, 2))
         num_nodes = grid.size(0)
         if out.shape == (num_nodes, self.out_channels, 1):

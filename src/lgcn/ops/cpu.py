@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lgcn.ops import simd
 from lgcn.ops.csr import transpose
-from lgcn.ops.reference import compute_dtype
+from lgcn.ops.reference import compute_dtype, first_slot
 
 # Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
 # That would change how torch adds up, and so the last bits of all that follows; so it starts here.
@@ -52,6 +52,7 @@ def _k_largest(
     compete: bool,
     chunks: Any,
     own_bits: Any,
+    last_bits: Any,
     value_bits: Any,
     chosen: Any,
     node_ids: bool,
@@ -66,6 +67,7 @@ def _k_largest(
     integer = value_bits.dtype.type
     weighted = weight.shape[0] > 0
     num_own = min(own_bits.shape[0], 1)
+    positions = num_own + k + min(last_bits.shape[0], 1)
     for chunk in numba.prange(chunks.shape[0] - 1):
         pitch = (channels + lanes - 1) // lanes * lanes
         buffer = np.empty(2 * k * pitch + lanes, value_bits.dtype)
@@ -106,13 +108,18 @@ def _k_largest(
                     at = simd.where_greater(key, here, at, here_at)
                     simd.store(slots, c, lanes, simd.larger(here, key))
                     simd.store(where, c, lanes, at)
-            out = i * (num_own + k) * channels
+            out = i * positions * channels
             for c in range(0, num_own * channels, lanes):
                 width = min(lanes, channels - c)
                 simd.store(value_bits, out + c, width, simd.load(own_bits, i * channels + c, width))
+            out += (num_own + k) * channels
+            for c in range(0, (positions - num_own - k) * channels, lanes):
+                width = min(lanes, channels - c)
+                bits = simd.load(last_bits, i * channels + c, width)
+                simd.store(value_bits, out + c, width, bits)
             kept = min(degree, k)
             for s in range(k):
-                out = (i * (num_own + k) + num_own + s) * channels
+                out = (i * positions + num_own + s) * channels
                 for c in range(0, channels, lanes):
                     width = min(lanes, channels - c)
                     bits = zero
@@ -148,7 +155,8 @@ def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
 @_jit_parallel
 def _k_largest_grad_x(
     grad: Any,
-    num_own: int,
+    positions: int,
+    first: int,
     chosen: Any,
     node_ids: bool,
     k: int,
@@ -177,7 +185,7 @@ def _k_largest_grad_x(
         for i in range(parts[part], parts[part + 1]):
             start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
             for s in range(min(k, degree)):
-                grad_at = (i * (num_own + k) + num_own + s) * channels + c
+                grad_at = (i * positions + first + s) * channels + c
                 chosen_at = (i * k + s) * channels + c
                 g = simd.load(grad, grad_at, width)
                 at = simd.load_as_many(chosen, chosen_at, width, g)
@@ -203,10 +211,16 @@ def _k_largest_grad_x(
 
 @_jit_parallel
 def _k_largest_grad_weight(
-    grad: Any, position: Any, x: Any, rowptr: Any, col: Any, chunks: Any, grad_weight: Any
+    grad: Any,
+    first: int,
+    position: Any,
+    x: Any,
+    rowptr: Any,
+    col: Any,
+    chunks: Any,
+    grad_weight: Any,
 ) -> None:
     _, k, channels = position.shape
-    first = grad.shape[1] - k
     for chunk in numba.prange(chunks.shape[0] - 1):
         for i in range(chunks[chunk], chunks[chunk + 1]):
             start = rowptr[i]
@@ -292,6 +306,10 @@ def _weight_array(edge_weight: Tensor | None, like: Any) -> Any:
     return np.empty(0, like.dtype) if edge_weight is None else _float_array(edge_weight)
 
 
+def _bits(tensor: Tensor | None, like: Any, integer: Any) -> Any:
+    return (like[:0] if tensor is None else _float_array(tensor)).reshape(-1).view(integer)
+
+
 def _chunks(rowptr: Any) -> Any:
     # Several chunks a thread even out what equal numbers of edges do not.
     return _row_chunks(rowptr, min(rowptr.shape[0], 8 * numba.get_num_threads()))
@@ -306,18 +324,18 @@ def k_largest(
     compete: bool,
     position_bits: int = 32,
     own: Tensor | None = None,
+    last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`lgcn.ops.reference.k_largest`."""
     if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
-        values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own)
+        values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own, last)
         return values, neighbor_at(position, rowptr, col)
     features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
     integer = np.int32 if features.itemsize == 4 else np.int64
     num_rows, channels = rowptr.numel() - 1, x.size(1)
-    num_own = 0 if own is None else 1
-    values = _empty((num_rows, num_own + k, channels), features.dtype)
+    others = [other for other in (own, last) if other is not None]
+    values = _empty((num_rows, len(others) + k, channels), features.dtype)
     chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
-    own_features = features[:0] if own is None else _float_array(own)
     _k_largest(
         features.reshape(-1),
         channels,
@@ -327,7 +345,8 @@ def k_largest(
         k,
         compete,
         _chunks(starts),
-        own_features.reshape(-1).view(integer),
+        _bits(own, features, integer),
+        _bits(last, features, integer),
         values.reshape(-1).view(integer),
         chosen.reshape(-1),
         position_bits == 0,
@@ -362,7 +381,8 @@ def k_largest_grad_x(
     sums = torch.zeros(num_sums, num_sources * channels, dtype=compute_dtype(grad.dtype))
     _k_largest_grad_x(
         gradient.reshape(-1),
-        grad.size(1) - k,
+        grad.size(1),
+        first_slot(grad, chosen),
         _array(chosen).reshape(-1),
         node_ids,
         k,
@@ -384,6 +404,7 @@ def k_largest_grad_weight(
     starts = _array(rowptr)
     _k_largest_grad_weight(
         _float_array(grad),
+        first_slot(grad, position),
         _array(position),
         _float_array(x),
         starts,

@@ -14,7 +14,7 @@ from torch import Tensor
 from lgcn.memory import empty
 from lgcn.ops import backend, reference, triton_select, triton_sum
 from lgcn.ops.csr import long_rows, max_degree, transpose
-from lgcn.ops.reference import POSITION_DTYPES, row_of_entry
+from lgcn.ops.reference import POSITION_DTYPES, first_slot, row_of_entry
 
 MAX_K = 128
 # Entries that one program sums. A longer row would keep one program busy when all others are done.
@@ -30,8 +30,12 @@ def k_largest(
     compete: bool,
     position_bits: int = 32,
     own: Tensor | None = None,
+    last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See :func:`lgcn.ops.reference.k_largest`."""
+    if last is not None:
+        values, chosen = k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
+        return torch.cat([values, last.unsqueeze(1)], dim=1), chosen
     if k > MAX_K:
         _warn_of_large_k()
         return reference.k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
@@ -120,6 +124,7 @@ def k_largest_grad_x(
     memory than ``grad`` itself, but at least 16 features at a time, below which memory is read in
     too small pieces. Atomics need no such memory, and the order of their sums is left to chance.
     """
+    grad = _selected(grad, chosen)
     channels = grad.size(2)
     if num_sources * channels == 0 or col.numel() == 0:
         return grad.new_zeros(num_sources, channels)
@@ -131,6 +136,11 @@ def k_largest_grad_x(
         message = _spread(grad, chosen, rowptr, col, first, min(at_once, channels - first))
         blocks.append(_sum_columns(message, rowptr, col, edge_weight, num_sources))
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
+
+
+def _selected(grad: Tensor, chosen: Tensor) -> Tensor:
+    """The gradient without what follows the selected values."""
+    return grad[:, : first_slot(grad, chosen) + chosen.size(1)].contiguous()
 
 
 def _add(
@@ -158,6 +168,7 @@ def k_largest_grad_weight(
     grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
 ) -> Tensor:
     """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
+    grad = _selected(grad, position)
     if col.numel() == 0 or grad.numel() == 0:
         return grad.new_zeros(col.numel())
     message = _spread(grad, position, rowptr, col, 0, grad.size(2))

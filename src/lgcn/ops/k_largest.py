@@ -81,23 +81,26 @@ def k_largest_grid(
     *,
     edge_weight: Tensor | None = None,
     zeros: Zeros = "pad",
+    last: Tensor | None = None,
 ) -> Tensor:
     """The grid of an LGCL, made in one piece: own features, then the values of :func:`k_largest`.
 
     Shapes:
-        - **input:** as :func:`k_largest`; own :math:`(N, C)`, ``None`` for zeros
-        - **output:** :math:`(N, k + 1, C)`
+        - **input:** as :func:`k_largest`; own :math:`(N, C)`, ``None`` for zeros; last
+          :math:`(N, C)`, what follows the values, ``None`` for nothing
+        - **output:** :math:`(N, k + 1, C)`; with last, :math:`(N, k + 2, C)`
     """
     shape = (rowptr.numel() - 1, *x.shape[1:])
     if own is None:
         own = x.new_zeros(shape)
-    if own.shape != shape:
-        raise ValueError(f"own must have shape {tuple(shape)}, got {tuple(own.shape)}")
-    if own.dtype != x.dtype:
-        raise ValueError(f"own must have the dtype of x ({x.dtype}), got {own.dtype}")
-    if own.device != x.device:
-        raise ValueError(f"own must be on the device of x ({x.device}), got {own.device}")
-    return _select(x, rowptr, col, k, edge_weight, zeros, own=own)[0]
+    for name, tensor in (("own", own), ("last", own if last is None else last)):
+        if tensor.shape != shape:
+            raise ValueError(f"{name} must have shape {tuple(shape)}, got {tuple(tensor.shape)}")
+        if tensor.dtype != x.dtype:
+            raise ValueError(f"{name} must have the dtype of x ({x.dtype}), got {tensor.dtype}")
+        if tensor.device != x.device:
+            raise ValueError(f"{name} must be on the device of x ({x.device}), got {tensor.device}")
+    return _select(x, rowptr, col, k, edge_weight, zeros, own=own, last=last)[0]
 
 
 def _select(
@@ -110,6 +113,7 @@ def _select(
     *,
     node_ids: bool = False,
     own: Tensor | None = None,
+    last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
         raise ValueError(f"k must be an integer of at least 1, got {k!r}")
@@ -142,7 +146,7 @@ def _select(
             )
     position_bits = 0 if node_ids else _position_bits(rowptr, col)
     values, chosen = _k_largest(
-        x, rowptr, col, int(k), edge_weight, zeros == "compete", position_bits, own
+        x, rowptr, col, int(k), edge_weight, zeros == "compete", position_bits, own, last
     )
     return values, chosen
 
@@ -168,10 +172,11 @@ def _k_largest(
     compete: bool,
     position_bits: int,
     own: Tensor | None,
+    last: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     check_range(rowptr, col, x.size(0))
     values, chosen = backend(x).k_largest(
-        x, rowptr, col, k, edge_weight, compete, position_bits, own
+        x, rowptr, col, k, edge_weight, compete, position_bits, own, last
     )
     return values, chosen
 
@@ -186,12 +191,14 @@ def _(
     compete: bool,
     position_bits: int,
     own: Tensor | None,
+    last: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     num_rows, channels = rowptr.size(0) - 1, x.size(1)
     chosen = col.new_empty(
         (num_rows, k, channels), dtype=reference.POSITION_DTYPES.get(position_bits, col.dtype)
     )
-    return x.new_empty(num_rows, k if own is None else k + 1, channels), chosen
+    positions = k + sum(other is not None for other in (own, last))
+    return x.new_empty(num_rows, positions, channels), chosen
 
 
 @torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
@@ -246,7 +253,7 @@ def _(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) ->
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, rowptr, col, _, edge_weight, _, position_bits, _ = inputs
+    x, rowptr, col, _, edge_weight, _, position_bits, _, _ = inputs
     chosen = output[1]
     ctx.mark_non_differentiable(chosen)
     ctx.set_materialize_grads(False)  # else autograd makes zeros of the size of chosen
@@ -258,7 +265,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 def _backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
     if grad is None:
-        return (None,) * 8
+        return (None,) * 9
     chosen, rowptr, col, edge_weight, x = ctx.saved_tensors
     grad_x = grad_weight = None
     if ctx.needs_input_grad[0]:
@@ -266,7 +273,8 @@ def _backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ..
     if ctx.needs_input_grad[4]:
         grad_weight = _grad_weight(grad, chosen, x, rowptr, col)
     grad_own = grad[:, 0] if ctx.needs_input_grad[7] else None
-    return grad_x, None, None, None, grad_weight, None, None, grad_own
+    grad_last = grad[:, -1] if ctx.needs_input_grad[8] else None
+    return grad_x, None, None, None, grad_weight, None, None, grad_own, grad_last
 
 
 _k_largest.register_autograd(_backward, setup_context=_setup_context)

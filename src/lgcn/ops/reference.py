@@ -31,19 +31,23 @@ def k_largest(
     compete: bool,
     position_bits: int = 32,
     own: Tensor | None = None,
+    last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sorts every row's products and keeps the first k, a block of features at a time.
 
     The block is as wide as the result allows, so that memory stays O(E + N k C). What was chosen
     is returned as positions in the row, of so many bits, or with ``position_bits=0`` as node ids.
-    The values are [N, k, C]; with ``own``, [N, C], they are [N, k + 1, C] with own in front.
+    The values are [N, k, C]; with ``own``, [N, C], they are [N, k + 1, C] with own in front; with
+    ``last`` as well, [N, C], they are [N, k + 2, C] and end with it.
     """
     num_rows, channels = rowptr.numel() - 1, x.size(1)
     position = torch.full((num_rows, k, channels), -1, dtype=torch.int32, device=x.device)
     first = 0 if own is None else 1
-    values = x.new_zeros(num_rows, first + k, channels)
+    values = x.new_zeros(num_rows, first + k + (0 if last is None else 1), channels)
     if own is not None:
         values[:, 0] = own
+    if last is not None:
+        values[:, -1] = last
     if col.numel() == 0 or channels == 0:
         return values, position.to(POSITION_DTYPES.get(position_bits, col.dtype))
 
@@ -81,6 +85,11 @@ def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
     return torch.where(position < 0, -1, col[entry.clamp(max=col.numel() - 1)])
 
 
+def first_slot(grad: Tensor, chosen: Tensor) -> int:
+    """Where the selected values begin in a gradient: at 0, or at 1, behind own features."""
+    return min(1, grad.size(1) - chosen.size(1))
+
+
 def k_largest_grad_x(
     grad: Tensor,
     chosen: Tensor,
@@ -93,13 +102,13 @@ def k_largest_grad_x(
     """Sends the gradient of every selected value to the feature that it was made of.
 
     With ``node_ids``, which weights exclude, ``chosen`` names that node, else its position. Where
-    ``grad`` has one slot more than ``chosen``, the first belongs to the node's own features.
+    ``grad`` has more slots than ``chosen``, the first belongs to the node's own features.
     """
     dtype = compute_dtype(grad.dtype)
     channels = grad.size(2)
     grad_x = grad.new_zeros(num_sources * channels, dtype=dtype)
     row, slot, channel = torch.nonzero(chosen >= 0, as_tuple=True)
-    first = grad.size(1) - chosen.size(1)
+    first = first_slot(grad, chosen)
     grad_product = grad[row, first + slot, channel].to(dtype)
     node = chosen[row, slot, channel].long()
     if not node_ids:
@@ -118,7 +127,7 @@ def k_largest_grad_weight(
     dtype = compute_dtype(grad.dtype)
     row, slot, channel = torch.nonzero(position >= 0, as_tuple=True)
     entry = rowptr.long()[row] + position[row, slot, channel]
-    first = grad.size(1) - position.size(1)
+    first = first_slot(grad, position)
     grad_product = grad[row, first + slot, channel].to(dtype)
     grad_product = grad_product * x[col.long()[entry], channel].to(dtype)
     grad_weight = grad.new_zeros(col.numel(), dtype=dtype).index_add_(0, entry, grad_product)
