@@ -59,6 +59,7 @@ def _without(trial: optuna.Trial) -> dict[str, Any]:
         "hidden_channels": trial.suggest_categorical("hidden_channels", [32, 64, 128]),
         "hops": trial.suggest_int("hops", 2, 12),
         "input_dropout": trial.suggest_float("input_dropout", 0.0, 0.8, step=0.1),
+        "node_dropout": trial.suggest_categorical("node_dropout", [0.0, 0.2, 0.5]),
         "dropout": trial.suggest_float("dropout", 0.1, 0.8, step=0.1),
         "agreement": trial.suggest_float("agreement", 0.5, 3.0, step=0.25),
         "sharpen": trial.suggest_float("sharpen", 0.1, 0.5, step=0.1),
@@ -237,16 +238,15 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
 def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Adds to the best trials of the study what other seeds make of them.
 
-    A round with more seeds than the one before takes the best of that one, and trains them with the
-    further seeds alone.
+    A round with more seeds than one before takes the best of what is confirmed, and trains it with
+    the further seeds alone.
     """
     study = json.loads(path.read_text("utf-8"))
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
     known = [trial.get("confirmed", NOT_CONFIRMED) for trial in trials]
-    most = max(found["seeds"] for found in known)
-    if arguments.seeds > most > 0:
-        ranked = [number for number, found in enumerate(known) if found["seeds"] == most]
+    ranked = [number for number, found in enumerate(known) if found["seeds"]]
+    if any(known[number]["seeds"] < arguments.seeds for number in ranked):
         ranked.sort(key=lambda number: -known[number]["value"])
     else:
         ranked = sorted(range(len(trials)), key=lambda number: -trials[number]["value"])

@@ -100,7 +100,7 @@ def test_every_recipe_builds_a_model_that_runs(name: str, dataset: str) -> None:
 @pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
 def test_the_best_recipe_has_an_lgcl_and_views_that_agree(dataset: str) -> None:
     config = Config.create(dataset=dataset, recipe="best")
-    assert (config.views, config.agreement > 0, config.node_dropout) == (2, True, 0.5)
+    assert (config.views, config.agreement > 0) == (2, True)
     model = ModelSpec(10, 3, False).build(config)
     assert isinstance(model, LGCN)
     [lgcl] = model.layers
