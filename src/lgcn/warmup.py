@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numba.core.dispatcher import Dispatcher
 
+from lgcn.csr import has_self_loop
 from lgcn.dropout import dropout
 from lgcn.graph import Graph
 from lgcn.ops import k_largest, spmm
@@ -128,6 +129,7 @@ def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
     next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
     next(iter(NeighborLoader(graph, num_workers=0)))
     random_walks(graph, 1, 2)
+    has_self_loop(rowptr, col)
 
 
 def _dropout(dtype: torch.dtype) -> None:
