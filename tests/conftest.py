@@ -54,6 +54,16 @@ def data_root() -> Path:
     return Path(folder)
 
 
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder of its own, and no data set on this machine."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LGCN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    return tmp_path
+
+
 class Output(NamedTuple):
     """What a command line printed."""
 

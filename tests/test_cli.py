@@ -62,14 +62,9 @@ KEYS = {
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder of its own, and no data set on this machine."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LGCN_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
-    write_toml(tmp_path / "small.toml", SETTINGS)
-    return tmp_path
+def place(empty_folder: Path) -> Path:
+    write_toml(empty_folder / "small.toml", SETTINGS)
+    return empty_folder
 
 
 @pytest.fixture(scope="module")

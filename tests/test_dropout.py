@@ -1,5 +1,7 @@
 """Dropout: rates, gradients, seeds, and where torch's own takes over."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -137,14 +139,6 @@ def test_rows_are_dropped_as_a_whole() -> None:
     assert 0.4 < (out[:, 0] == 0).double().mean() < 0.6
 
 
-def test_rows_stay_where_nothing_is_to_be_dropped() -> None:
-    x = torch.ones(5, 2)
-    assert drop_rows(x, 0.5, training=False) is x
-    assert drop_rows(x, 0.0) is x
-    with pytest.raises(ValueError, match="p must be a probability below 1, got 1"):
-        drop_rows(x, 1.0)
-
-
 def test_all_is_dropped_or_nothing() -> None:
     torch.manual_seed(0)
     draws = [drop_whole(torch.full((3, 4), 3.0), 0.25).unique().tolist() for _ in range(400)]
@@ -161,9 +155,10 @@ def test_what_is_dropped_as_a_whole_has_no_gradient() -> None:
         assert torch.equal(x.grad, out.detach())
 
 
-def test_all_stays_where_nothing_is_to_be_dropped() -> None:
+@pytest.mark.parametrize("drop", [drop_rows, drop_whole])
+def test_x_stays_where_nothing_is_to_be_dropped(drop: Callable[..., torch.Tensor]) -> None:
     x = torch.ones(5, 2)
-    assert drop_whole(x, 0.5, training=False) is x
-    assert drop_whole(x, 0.0) is x
+    assert drop(x, 0.5, training=False) is x
+    assert drop(x, 0.0) is x
     with pytest.raises(ValueError, match="p must be a probability below 1, got 1"):
-        drop_whole(x, 1.0)
+        drop(x, 1.0)

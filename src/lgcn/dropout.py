@@ -39,21 +39,21 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
 
 def drop_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Sets whole rows to zero with probability p and scales the others by 1 / (1 - p)."""
-    if not 0 <= p < 1:
-        raise ValueError(f"p must be a probability below 1, got {p}")
-    if not training or p == 0:
-        return x
-    kept = torch.rand(x.size(0), 1, device=x.device) >= p
-    return x * (kept / (1 - p)).to(x.dtype)
+    return _drop_parts(x, p, training, (x.size(0), 1))
 
 
 def drop_whole(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Sets all of x to zero with probability p and else scales it by 1 / (1 - p)."""
+    return _drop_parts(x, p, training, ())
+
+
+def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> Tensor:
+    """One draw for each part of x, whose shape is spread over that of x."""
     if not 0 <= p < 1:
         raise ValueError(f"p must be a probability below 1, got {p}")
     if not training or p == 0:
         return x
-    kept = torch.rand((), device=x.device) >= p
+    kept = torch.rand(parts, device=x.device) >= p
     return x * (kept / (1 - p)).to(x.dtype)
 
 

@@ -8,15 +8,11 @@ from .tables import RUN, TOPIC, edge_columns, node_columns, write
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(empty_folder: Path) -> Path:
     """A working folder with two tables, and no data set on this machine."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LGCN_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
     write("nodes.csv", node_columns())
     write("edges.csv", edge_columns())
-    return tmp_path
+    return empty_folder
 
 
 @pytest.fixture

@@ -200,6 +200,13 @@ def test_defaults_are_those_of_config() -> None:
     assert {name: options[name].default for name in shared} == shared
 
 
+@pytest.mark.parametrize("option", ["node_dropout", "layer_dropout"])
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_wrong_rates_are_named_before_training(option: str, rate: float) -> None:
+    with pytest.raises(ValueError, match=f"{option} must be a rate from 0 to below 1, got {rate}"):
+        LGCN(5, 3, **{option: rate})
+
+
 @pytest.mark.parametrize(
     "option",
     ["embedding", "layer", "activation", "batch_norm", "cnn", "rank", "zeros", "classifier"],

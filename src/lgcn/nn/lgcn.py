@@ -120,6 +120,9 @@ class LGCN(Module):
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        for name, rate in (("node_dropout", node_dropout), ("layer_dropout", layer_dropout)):
+            if not 0 <= rate < 1:
+                raise ValueError(f"{name} must be a rate from 0 to below 1, got {rate}")
         self.activation = ACTIVATIONS[activation]
         self.embedding = GCNLayer(
             in_channels,

@@ -93,7 +93,9 @@ def k_largest_grid(
     shape = (rowptr.numel() - 1, *x.shape[1:])
     if own is None:
         own = x.new_zeros(shape)
-    for name, tensor in (("own", own), ("last", own if last is None else last)):
+    for name, tensor in (("own", own), ("last", last)):
+        if tensor is None:
+            continue
         if tensor.shape != shape:
             raise ValueError(f"{name} must have shape {tuple(shape)}, got {tuple(tensor.shape)}")
         if tensor.dtype != x.dtype:
