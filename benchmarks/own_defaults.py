@@ -108,6 +108,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "few, decay 0.005": {**FEW, "weight_decay": 0.005},
     "few, no agreement": {**FEW, "views": 1, "agreement": 0.0},
     "few, no LGCL": {**FEW, "num_layers": 0},
+    "few, LGCL in half of the views": {**FEW, "layer_dropout": 0.5},
+    "few, agreement 2": {**FEW, "agreement": 2.0},
     "many": MANY,
     "many, as before": MANY_BEFORE,
     "many, as before, three LGCLs": {**MANY_BEFORE, "num_layers": 3},

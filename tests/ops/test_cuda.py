@@ -114,12 +114,13 @@ def test_cuda_sparse_times_dense(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize(("weighted", "bits", "grid"), [(False, 0, False), (True, 16, True)])
 def test_cuda_opcheck(weighted: bool, bits: int, grid: bool) -> None:
     rowptr, col = (index.cuda() for index in random_graph(6, 5, 3))
-    x, weight, own = leaves(
+    x, weight, own, last = leaves(
         normal(5, 3),
         normal(col.numel(), seed=1) if weighted else None,
         normal(6, 3, seed=2) if grid else None,
+        normal(6, 3, seed=3) if grid else None,
     )
-    arguments = (x, rowptr, col, 2, weight, True, bits, own)
+    arguments = (x, rowptr, col, 2, weight, True, bits, own, last)
     results = torch.library.opcheck(torch.ops.lgcn.k_largest.default, arguments)
     assert set(results.values()) == {"SUCCESS"}
 

@@ -35,11 +35,12 @@ WIDE_SAGE: Mapping[str, Any] = {
     "lr": 0.001,
     "patience": 100,
 }
-# What the recipe has, for all of them. GCNII learns more slowly.
+# GraphSAGE has what the LGCN's recipe has. GCNII learns more slowly. GAT, which takes longest, has
+# less, as its row says.
 BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
     "gat": {"max_epochs": 300},
-    "sage-mean": {"max_epochs": 300},
-    "gcnii": {"max_epochs": 600},
+    "sage-mean": {"max_epochs": 950},
+    "gcnii": {"max_epochs": 1200},
 }
 DEEPWALK_PROGRAM: Mapping[str, Any] = {"walks_per_node": 10, "window": 5, "dimensions": 64}
 
@@ -309,7 +310,7 @@ def _best_graphs(recipe: str | None) -> Plan:
 def _best_ppi(recipe: str | None) -> Plan:
     rows = (
         *_best_rows(paper.SCORES["table3"]["lgcn"]),
-        Row(SYSTEMS["gat"].title, "gat"),
+        Row(f"GAT, {BEST_PROTEIN_LIMITS['gat']['max_epochs']} epochs", "gat"),
         Row(SYSTEMS["gcnii"].title, "gcnii"),
         Row("GraphSAGE-mean, wide", "sage-mean", WIDE_SAGE),
     )
