@@ -1,0 +1,31 @@
+"""A folder with a config file, and a finished run."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lgcn.data import synthetic
+from lgcn.training import Config, train
+
+from .small import SETTINGS, write_toml
+
+
+@pytest.fixture(autouse=True)
+def place(empty_folder: Path) -> Path:
+    write_toml(empty_folder / "small.toml", SETTINGS)
+    return empty_folder
+
+
+@pytest.fixture(scope="module")
+def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    options = SETTINGS["dataset_options"]
+    train(synthetic(**options), Config.create(**SETTINGS), out=folder)
+    return folder
+
+
+@pytest.fixture
+def trained(trained_run: Path, place: Path) -> Path:
+    """A copy of a finished run."""
+    return Path(shutil.copytree(trained_run, place / "trained"))

@@ -1,0 +1,65 @@
+"""Settings that train in a moment, small graphs, and what of a record lasts."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lgcn.data import synthetic
+from lgcn.graph import Graph
+
+SETTINGS: dict[str, Any] = {
+    "dataset": "synthetic",
+    "dataset_options": {
+        "num_nodes": 200,
+        "num_classes": 3,
+        "num_features": 8,
+        "noise": 1.0,
+        "labels_per_class": 10,
+        "num_val": 60,
+    },
+    "hidden_channels": 8,
+    "lgcl_channels": 4,
+    "cnn": "double",
+    "num_layers": 1,
+    "k": 4,
+    "dropout": 0.2,
+    "lr": 0.05,
+    "max_epochs": 5,
+    "training": "whole",
+}
+
+
+def write_toml(path: Path, settings: dict[str, Any]) -> None:
+    lines = [f"{key} = {json.dumps(v)}" for key, v in settings.items() if not isinstance(v, dict)]
+    for key, table in settings.items():
+        if isinstance(table, dict):
+            lines += [f"[{key}]", *(f"{k} = {json.dumps(v)}" for k, v in table.items())]
+    path.write_text("\n".join(lines))
+
+
+def write_npz(path: Path) -> None:
+    """A ring of 60 nodes in three classes, with names for nodes and classes."""
+    labels = np.repeat([0, 1, 2], 20)
+    np.savez(
+        path,
+        edges=np.stack([np.arange(60), (np.arange(60) + 1) % 60], axis=1),
+        labels=labels,
+        feat_indptr=np.arange(61),
+        feat_indices=labels,
+        feat_shape=np.array([60, 3]),
+        classes=np.array(["red", "green", "blue"]),
+        names=np.array([f"node-{i}" for i in range(60)]),
+    )
+
+
+def several_labels() -> Graph:
+    graph = synthetic(**SETTINGS["dataset_options"])
+    return replace(graph, y=(graph.x[:, :4] > 0).long(), name="several")
+
+
+def lasting(record: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in record.items() if not key.endswith("_per_second")}
+    return {key: value for key, value in kept.items() if key not in ("seconds", "out")}

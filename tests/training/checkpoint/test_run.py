@@ -1,0 +1,97 @@
+"""What a run folder holds, and what is read from it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from lgcn.errors import CheckpointError
+from lgcn.training import Config, Result, Run, train
+
+from ..graphs import digest, settings, small_graph
+from .runs import Killed, at_epoch, change, die, encoded_graph, names
+
+
+def test_a_finished_run_holds_settings_weights_and_result(finished_run: tuple[Path, Result]):
+    folder, result = finished_run
+    assert names(folder) == {"run.json", "model.safetensors", "result.json"}
+    record = json.loads((folder / "run.json").read_text())
+    assert Config.create(**record["config"]) == settings()
+    saved = json.loads((folder / "result.json").read_text())
+    assert len(saved.pop("history")) == 6
+    assert saved == result.record
+    assert saved["out"] == str(folder)
+    weights = load_file(folder / "model.safetensors")
+    assert all(torch.equal(weights[k], v) for k, v in result.model.state_dict().items())
+
+
+def test_the_model_comes_back(finished_run: tuple[Path, Result]):
+    folder, result = finished_run
+    model, config, spec = Run(folder).load_model()
+    assert digest(model) == digest(result.model)
+    assert not model.training
+    assert config == settings()
+    assert (spec.num_features, spec.num_classes, spec.multi_label) == (8, 3, False)
+
+
+@pytest.mark.usefixtures("checkpoints")
+def test_one_checkpoint_is_kept(tmp_path: Path):
+    with pytest.raises(Killed):
+        train(small_graph(), settings(), out=tmp_path, on_epoch=at_epoch(5, die))
+    assert names(tmp_path) == {"run.json", "checkpoint.json", "checkpoint-4.safetensors"}
+
+
+def test_a_new_run_in_an_old_folder_leaves_nothing_of_the_old(finished: Path):
+    with pytest.raises(Killed):
+        train(small_graph(), settings(seed=1), out=finished, on_epoch=at_epoch(1, die))
+    assert names(finished) == {"run.json"}
+    assert Run(finished).read()[0].seed == 1
+
+
+def test_other_files_in_the_folder_stay(finished: Path):
+    (finished / "notes.txt").write_text("mine")
+    Run(finished).clear()
+    assert names(finished) == {"notes.txt"}
+
+
+def test_an_unfinished_run_has_no_model(stopped: Path):
+    with pytest.raises(CheckpointError, match=rf"not finished; .*--resume --out {stopped}"):
+        Run(stopped).load_model()
+
+
+def test_loaded_weights_are_the_saved_ones(finished_run: tuple[Path, Result]):
+    folder, result = finished_run
+    model, _, _ = Run(folder).load_model()
+    assert digest(model) == digest(result.model)
+    assert all(p.requires_grad and p.device.type == "cpu" for p in model.parameters())
+
+
+def test_weights_of_another_type_are_converted(finished: Path):
+    path = finished / "model.safetensors"
+    save_file({key: value.double() for key, value in load_file(path).items()}, path)
+    model, _, _ = Run(finished).load_model()
+    assert all(p.dtype == torch.float32 for p in model.parameters())
+
+
+def test_the_temperature_of_a_run(finished: Path, finished_run: tuple[Path, Result]):
+    assert Run(finished).temperature() == finished_run[1].record["temperature"]
+    for value in ("1", None, True, 0, 1e9, float("nan")):
+        change(finished / "result.json", "", temperature=value)
+        with pytest.raises(CheckpointError, match=r"temperature must be a number from 0\.05"):
+            Run(finished).temperature()
+    record = json.loads((finished / "result.json").read_text())
+    del record["temperature"]  # as in runs of version 0.1
+    (finished / "result.json").write_text(json.dumps(record))
+    assert Run(finished).temperature() == 1.0
+
+
+def test_a_run_keeps_how_features_are_made(tmp_path: Path):
+    graph = encoded_graph()
+    train(graph, settings(max_epochs=1), out=tmp_path)
+    assert "features.json" in names(tmp_path)
+    kept = Run(tmp_path).encoder()
+    assert kept.to_dict() == graph.encoder.to_dict()
+    train(small_graph(), settings(max_epochs=1), out=tmp_path)  # in the same folder
+    assert Run(tmp_path).encoder() is None
