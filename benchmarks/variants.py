@@ -95,12 +95,12 @@ def summary(runs: list[Run]) -> list[dict[str, Any]]:
         values = list(by_seed.values())
         both = [by_seed[seed] - base[seed] for seed in by_seed if seed in base]
         row: dict[str, Any] = {"variant": name, "seeds": len(values)}
-        row["val_score"] = round(statistics.mean(values), 2)
-        row["std"] = round(statistics.stdev(values), 2) if len(values) > 1 else None
+        row["val_score"] = round(statistics.mean(values), 4)
+        row["std"] = round(statistics.stdev(values), 4) if len(values) > 1 else None
         if both and name != UNCHANGED:
-            row["difference"] = round(statistics.mean(both), 2)
+            row["difference"] = round(statistics.mean(both), 4)
             if len(both) > 1:
-                row["error"] = round(statistics.stdev(both) / len(both) ** 0.5, 2)
+                row["error"] = round(statistics.stdev(both) / len(both) ** 0.5, 4)
         rows.append(row)
     return sorted(rows, key=lambda row: -row["val_score"])
 

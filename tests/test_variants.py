@@ -72,7 +72,12 @@ def test_differences_are_those_of_runs_of_one_seed() -> None:
         run("other", 2, 0.1),  # no partner
     ]
     unchanged, other = variants.summary(runs)
-    assert unchanged == {"variant": variants.UNCHANGED, "seeds": 2, "val_score": 60.0, "std": 14.14}
+    assert unchanged == {
+        "variant": variants.UNCHANGED,
+        "seeds": 2,
+        "val_score": 60.0,
+        "std": pytest.approx(14.1421),
+    }
     assert (other["variant"], other["seeds"], other["val_score"]) == ("other", 3, 46.0)
     assert other["difference"] == pytest.approx(4.0)  # of 2 and 6 points
     assert other["error"] == pytest.approx(2.0)
