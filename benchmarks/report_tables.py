@@ -512,6 +512,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "store_accuracy": store_accuracy,
     "own_defaults-few": own_defaults,
     "own_defaults-width": own_defaults,
+    "own_defaults-views": own_defaults,
     "own_defaults-many": own_defaults,
     "own_defaults-subgraphs": own_defaults,
     "variants_cora": variants,

@@ -25,8 +25,8 @@ def test_every_candidate_is_another_network_or_training() -> None:
 
 def test_the_defaults_are_candidates() -> None:
     graph = load_dataset("digits")
-    for name in ("few", "many"):
-        default = Config.create(dataset="tables", labels=name).resolve(graph)
+    for name, labels in (("few, LGCL in half of the views", "few"), ("many", "many")):
+        default = Config.create(dataset="tables", labels=labels).resolve(graph)
         candidate = Config.create(dataset="tables", **own_defaults.CANDIDATES[name]).resolve(graph)
         assert candidate == default
 

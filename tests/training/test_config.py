@@ -211,8 +211,8 @@ def test_many_labels_ask_for_other_settings_of_the_recipe():
     config = Config.create(dataset="tables")
     few = config.resolve(alike(labelled(MANY_LABELS - 1)))
     many = config.resolve(labelled(MANY_LABELS))
-    assert (few.labels, few.views, few.cnn) == ("auto", 2, "shared")
-    assert (many.labels, many.views, many.cnn) == ("many", 1, "single")
+    assert (few.labels, few.views, few.cnn, few.layer_dropout) == ("auto", 2, "shared", 0.5)
+    assert (many.labels, many.views, many.cnn, many.layer_dropout) == ("many", 1, "single", 0.0)
     given = Config.create(dataset="tables", labels="many").resolve(labelled(5))
     assert replace(many, input_scale=given.input_scale) == given
     forced = Config.create(dataset="tables", labels="few").resolve(labelled(MANY_LABELS))
