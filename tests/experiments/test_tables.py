@@ -145,6 +145,13 @@ def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
         assert epochs == (target == "best-ppi"), target
 
 
+@pytest.mark.parametrize("target", ["table3", "figure5", "best-ppi"])
+def test_quick_runs_have_other_limits_on_ppi(target: str) -> None:
+    [quick] = make_plans(target, quick=True)
+    said = make_table(quick, Path("nowhere"), []).notes
+    assert not any("thousand steps" in note or "Epochs at most" in note for note in said)
+
+
 def test_rough_products_are_said(plans: dict[str, Plan], tmp_path: Path) -> None:
     plan = replace(plans["best-ppi"], datasets=("ppi",))
     jobs = plan.all_jobs()

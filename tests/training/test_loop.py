@@ -1,7 +1,7 @@
 """The training loop: what it learns, what it reports, when it stops, what it refuses."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,52 +17,8 @@ from lgcn.inference import predict
 from lgcn.sampling import NeighborLoader
 from lgcn.training import Run, State, checks, evaluate, loop, train
 from lgcn.training.loop import train_epochs
-from lgcn.training.nadam import Nadam
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
-
-
-def recorded(scores: Sequence[tuple[float, float, float | None]]) -> State:
-    """The state after epochs with these validation scores, validation losses and test scores."""
-    state = State()
-    for epoch, (val_score, val_loss, test_score) in enumerate(scores, start=1):
-        state.epoch = epoch
-        state.record(
-            {
-                "epoch": epoch,
-                "val_score": val_score,
-                "val_loss": val_loss,
-                "test_score": test_score,
-            }
-        )
-    return state
-
-
-def test_the_honest_rule_takes_the_best_validation_score():
-    state = recorded([(0.5, 1.0, 0.9), (0.7, 1.0, 0.6), (0.6, 0.1, 0.95)])
-    assert (state.best_epoch, state.best_val_score) == (2, 0.7)
-
-
-def test_ties_go_to_the_lower_validation_loss():
-    assert recorded([(0.7, 1.0, 0.6), (0.7, 0.8, 0.5)]).best_epoch == 2
-    assert recorded([(0.7, 1.0, 0.6), (0.7, 1.2, 0.9)]).best_epoch == 1
-    assert recorded([(0.7, 1.0, 0.6), (0.7, 1.0, 0.9)]).best_epoch == 1
-
-
-def test_the_released_rule_takes_the_highest_test_score_where_validation_got_no_worse():
-    scores = [
-        (0.5, 1.0, 0.80),  # first
-        (0.4, 1.0, 0.99),  # validation got worse: not looked at
-        (0.5, 1.5, 0.85),  # no worse
-        (0.7, 1.0, 0.60),  # the honest rule's epoch
-    ]
-    state = recorded(scores)
-    assert state.released_test_score == 0.85
-    assert scores[state.best_epoch - 1][2] == 0.60
-
-
-def test_no_test_nodes_no_test_score():
-    assert recorded([(0.5, 1.0, None), (0.6, 1.0, None)]).released_test_score is None
 
 
 @pytest.mark.parametrize("training", ["whole", "subgraph"])
@@ -324,49 +280,6 @@ def test_scores_are_over_all_graphs_together():
     assert scores["train"]["nodes"] == 120
     both = [evaluate(model, [part], ("train",))["train"]["loss"] for part in parts]
     assert scores["train"]["loss"] == pytest.approx(sum(both) / 2)
-
-
-@pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("nadam", Nadam)])
-def test_optimizer_by_name(name: str, kind: type):
-    model = torch.nn.Linear(2, 2)
-    assert type(loop.make_optimizer(model, settings(optimizer=name))) is kind
-
-
-@pytest.mark.parametrize("decay_biases", [True, False])
-def test_biases_decay_where_asked(decay_biases: bool):
-    model = torch.nn.Linear(2, 2)
-    config = settings(weight_decay=0.01, decay_biases=decay_biases)
-    decay = {
-        id(p): group["weight_decay"]
-        for group in loop.make_optimizer(model, config).param_groups
-        for p in group["params"]
-    }
-    assert decay[id(model.weight)] == 0.01
-    assert decay[id(model.bias)] == (0.01 if decay_biases else 0.0)
-
-
-def test_weight_decay_is_the_gradient_of_half_the_squared_norm():
-    weight, decay, lr = torch.tensor([[2.0, -3.0]]), 0.5, 0.1
-    expected = torch.nn.Parameter(weight.clone())
-    plain = torch.optim.Adam([expected], lr=lr)
-    model = torch.nn.Linear(2, 1, bias=False)
-    model.weight.data.copy_(weight)
-    optimizer = loop.make_optimizer(model, settings(weight_decay=decay, lr=lr))
-    for _ in range(3):
-        for step, loss in (
-            (plain, expected.sum() + decay / 2 * (expected**2).sum()),
-            (optimizer, model.weight.sum()),
-        ):
-            step.zero_grad()
-            loss.backward()
-            step.step()
-    torch.testing.assert_close(model.weight, expected)
-
-
-@pytest.mark.parametrize("name", ["nonsense", "cuda:99"])
-def test_a_device_that_is_not_there_is_named(name: str):
-    with pytest.raises(UsageError, match=f"device '{name}' is not available"):
-        train(small_graph(), settings(device=name))
 
 
 def masked(value: bool) -> Tensor:

@@ -128,10 +128,9 @@ def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
         texts.append(
             "DeepWalk by its paper has 20 walks a node on Pubmed instead of 80, for their time."
         )
-    if plan.target == "best-ppi" and not plan.quick:
-        texts.append(_most_epochs())
-    elif plan.limits and set(plan.datasets) & set(PROTEINS):
-        texts.append("On PPI's graphs LGCN_sub and GAT are trained for a thousand steps.")
+    if plan.limits and set(plan.datasets) & set(PROTEINS) and not plan.quick:
+        steps = "On PPI's graphs LGCN_sub and GAT are trained for a thousand steps."
+        texts.append(_most_epochs() if plan.target == "best-ppi" else steps)
     if plan.target == "table3":
         texts.append(
             "Label cells: the share of all pairs of node and label that are right, which is what "

@@ -35,8 +35,8 @@ WIDE_SAGE: Mapping[str, Any] = {
     "lr": 0.001,
     "patience": 100,
 }
-# GraphSAGE has what the LGCN's recipe has. GCNII learns more slowly. GAT, which takes longest, has
-# less, as its row says.
+# GraphSAGE has what the LGCN's recipe has. GCNII learns more slowly. GAT has been run with less, as
+# its row says.
 BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
     "gat": {"max_epochs": 300},
     "sage-mean": {"max_epochs": 950},
