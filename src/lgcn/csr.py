@@ -8,11 +8,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numba
 import torch
 from torch import Tensor
 
 from lgcn.dropout import dropout
+from lgcn.jit import jit
 from lgcn.ops.reference import row_of_entry
 
 with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
@@ -161,7 +161,7 @@ def has_self_loop(rowptr: Tensor, col: Tensor) -> Tensor:
     return looped.to(col.device)
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _mark_self_loops(rowptr: Any, col: Any, looped: Any) -> None:
     for i in range(looped.shape[0]):
         found = False

@@ -4,12 +4,12 @@
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lgcn.jit import jit
 from lgcn.splitmix import STEP, mix
 
 
@@ -84,7 +84,7 @@ class _Dropout(torch.autograd.Function):
         return dropped, None, None, None
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
     """Keeps the entries for which 32 bits of SplitMix64 are below ``keep``.
 
@@ -103,7 +103,7 @@ def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
             out[j] = x[j] * scale if (z & np.uint64(0xFFFFFFFF)) < keep else zero
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _drop_in_place(x: Any, y: Any, seed: Any, keep: Any, scale: Any) -> None:
     """The same for the first and the second half of a tensor.
 

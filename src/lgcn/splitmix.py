@@ -4,14 +4,15 @@
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from lgcn.jit import jit
 
 # From one state to the next; a state is a counter, so the sequence can be entered anywhere.
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def mix(state: Any) -> Any:
     """The 64 random bits of a state."""
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.jit import jit, jit_parallel
 from lgcn.ops import simd
 from lgcn.ops.csr import transpose
 from lgcn.ops.reference import compute_dtype, first_slot
@@ -37,11 +38,8 @@ NODE_ID_LIMIT = 1 << 31
 
 POSITION_TYPES: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32}
 
-_jit = numba.njit(nogil=True, cache=True)
-_jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 
-
-@_jit_parallel
+@jit_parallel
 def _k_largest(
     x: Any,
     channels: int,
@@ -142,7 +140,7 @@ def _k_largest(
                     simd.store(chosen, out + c, width, at)
 
 
-@_jit_parallel
+@jit_parallel
 def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
     num_rows, k, channels = position.shape
     for i in numba.prange(num_rows):
@@ -152,7 +150,7 @@ def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
                 index[i, s, c] = col[rowptr[i] + p] if p >= 0 else -1
 
 
-@_jit_parallel
+@jit_parallel
 def _k_largest_grad_x(
     grad: Any,
     positions: int,
@@ -209,7 +207,7 @@ def _k_largest_grad_x(
                     simd.store(entries, entry * lanes, lanes, zero)
 
 
-@_jit_parallel
+@jit_parallel
 def _k_largest_grad_weight(
     grad: Any,
     first: int,
@@ -231,7 +229,7 @@ def _k_largest_grad_weight(
                         grad_weight[start + p] += grad[i, first + s, c] * x[col[start + p], c]
 
 
-@_jit_parallel
+@jit_parallel
 def _spmm(
     rowptr: Any, col: Any, value: Any, dense: Any, channels: int, chunks: Any, out: Any
 ) -> None:
@@ -249,7 +247,7 @@ def _spmm(
                 simd.store(out, i * channels + c, width, total)
 
 
-@_jit_parallel
+@jit_parallel
 def _spmm_grad_value(
     grad: Any, rowptr: Any, col: Any, dense: Any, chunks: Any, grad_value: Any
 ) -> None:
@@ -264,7 +262,7 @@ def _spmm_grad_value(
                 grad_value[e] = total
 
 
-@_jit
+@jit
 def _row_chunks(rowptr: Any, count: int) -> Any:
     """Boundaries of ``count`` runs of rows with about equal numbers of rows plus edges."""
     num_rows = rowptr.shape[0] - 1

@@ -5,10 +5,11 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
+
+from lgcn.jit import jit
 
 INDEX_DTYPES = (torch.int32, torch.int64)
 FLOAT_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -106,7 +107,7 @@ def _count(rowptr: Tensor, col: Tensor, num_cols: int) -> Transpose:
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _place_by_column(rowptr: Any, col: Any, colptr: Any, row: Any, entry: Any) -> None:
     for e in range(col.shape[0]):
         colptr[col[e] + 1] += 1

@@ -10,7 +10,6 @@ that of the sub-graph.
 
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -18,7 +17,8 @@ from numba.core import types
 from numba.extending import intrinsic
 from torch import Tensor
 
-_jit = numba.njit(nogil=True, cache=True)
+from lgcn.jit import jit
+
 _INT = ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
 _PREFETCH = ir.FunctionType(ir.VoidType(), [_BYTES, _INT, _INT, _INT])
@@ -67,7 +67,7 @@ def fetch_ahead(typing_context: Any, array: Any, place: Any) -> Any:
     return types.void(array, types.uint64), generate
 
 
-@_jit
+@jit
 def _cut_with_places(rowptr: Any, col: Any, nodes: Any) -> Any:
     place = np.full(rowptr.shape[0] - 1, -1, np.int64)
     twice = np.int64(-1)
@@ -94,12 +94,12 @@ def _cut_with_places(rowptr: Any, col: Any, nodes: Any) -> Any:
     return new_rowptr, new_col, entry, twice
 
 
-@_jit
+@jit
 def _hash(node: Any, shift: Any) -> Any:
     return (np.uint64(node) * _FACTOR) >> shift
 
 
-@_jit
+@jit
 def _make_table(nodes: Any, bits: int) -> Any:
     """An open hash table of places in ``nodes``, at most half full; and a node met twice, or -1."""
     table = np.full(1 << bits, -1, np.int32)
@@ -115,7 +115,7 @@ def _make_table(nodes: Any, bits: int) -> Any:
     return table, twice
 
 
-@_jit
+@jit
 def _make_filter(nodes: Any, bits: int) -> Any:
     passes = np.zeros(1 << (bits - 6), np.uint64)
     mask = np.uint64((1 << bits) - 1)
@@ -125,14 +125,14 @@ def _make_filter(nodes: Any, bits: int) -> Any:
     return passes
 
 
-@_jit
+@jit
 def _longer(values: Any, used: int, size: int) -> Any:
     result = np.empty(size, values.dtype)
     result[:used] = values[:used]
     return result
 
 
-@_jit
+@jit
 def _begin_rows(rowptr: Any, col: Any, nodes: Any, first: int, rows: Any) -> Any:
     """Where the rows of the next nodes start and stop, and how many; they are fetched ahead."""
     count = min(_BLOCK, nodes.shape[0] - first)
@@ -150,7 +150,7 @@ def _begin_rows(rowptr: Any, col: Any, nodes: Any, first: int, rows: Any) -> Any
     return np.uint64(count)
 
 
-@_jit
+@jit
 def _cut_with_table(rowptr: Any, col: Any, nodes: Any) -> Any:
     """Indices are unsigned because Numba tests signed ones for being negative."""
     bits = 2
@@ -207,7 +207,7 @@ def _cut_with_table(rowptr: Any, col: Any, nodes: Any) -> Any:
     return new_rowptr, new_col[:at].copy(), entry[:at].copy(), twice
 
 
-@_jit
+@jit
 def _induced(rowptr: Any, col: Any, nodes: Any) -> Any:
     if rowptr.shape[0] - 1 <= _PLACES * nodes.shape[0]:
         return _cut_with_places(rowptr, col, nodes)

@@ -5,20 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-import numba
 import numpy as np
 import torch
 
 from lgcn.csr import CSR, one_index_dtype, row_sums
 from lgcn.graph import SPLITS, Graph
+from lgcn.jit import jit
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
 from lgcn.splitmix import STEP
 
 N_INIT = 512  # where it is none
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: the upper bits of a product
-
-_jit = numba.njit(nogil=True, cache=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,14 +144,14 @@ def _degree(graph: Graph) -> torch.Tensor:
     return row_sums(CSR(graph.rowptr, graph.col, graph.edge_weight))
 
 
-@_jit
+@jit
 def _longer(values: Any, used: int, size: int) -> Any:
     result = np.empty(size, values.dtype)
     result[:used] = values[:used]
     return result
 
 
-@_jit
+@jit
 def _find(table: Any, shift: Any, nodes: Any, node: int) -> Any:
     """Where in an open hash table of places in ``nodes`` the node is, or is to be put."""
     at = (np.uint64(node) * _FACTOR) >> shift
@@ -162,7 +160,7 @@ def _find(table: Any, shift: Any, nodes: Any, node: int) -> Any:
     return at
 
 
-@_jit
+@jit
 def _make_table(nodes: Any, size: int) -> Any:
     """The table of nodes[:size]; it stays half empty when ``nodes`` is full."""
     bits = 2
@@ -174,14 +172,14 @@ def _make_table(nodes: Any, size: int) -> Any:
     return table, shift
 
 
-@_jit
+@jit
 def _count(rowptr: Any, node: int, size: int, put_back: bool) -> Any:
     """How many neighbours of the node are drawn where so many are wanted."""
     degree = np.int64(rowptr[node + 1]) - np.int64(rowptr[node])
     return size if put_back and degree > 0 else min(degree, size)
 
 
-@_jit
+@jit
 def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state: Any) -> Any:
     """Fills ``entry`` with places of the row that begins at ``start``; the state after that.
 
@@ -207,7 +205,7 @@ def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state
     return state
 
 
-@_jit
+@jit
 def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, put_back: bool, state: Any) -> Any:
     """Nodes, their number after each hop, and the rows: offsets, columns, places in ``col``."""
     nodes, size = roots.copy(), roots.shape[0]

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from lgcn.graph import Graph
+from lgcn.jit import jit_parallel
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
 from lgcn.splitmix import STEP
 
@@ -62,7 +63,7 @@ def _passes(graph: Graph, walks_per_node: int, length: int, seed: int) -> Iterat
         yield _walk(rowptr, col, starts, length, rng.integers(2**64, dtype=np.uint64))
 
 
-@numba.njit(nogil=True, cache=True, parallel=True)
+@jit_parallel
 def _walk(rowptr: Any, col: Any, starts: Any, length: int, key: Any) -> Any:
     """A walk from each start. The state of a step is its number, whichever thread takes it."""
     walks = np.full((starts.shape[0], length), -1, np.int32)

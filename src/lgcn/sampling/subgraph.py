@@ -12,7 +12,6 @@ from operator import index
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numba
 import numpy as np
 import torch
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -21,10 +20,9 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.graph import Graph
+from lgcn.jit import jit
 from lgcn.ops.subgraph import fetch_ahead
 from lgcn.splitmix import STEP, mix
-
-_jit = numba.njit(nogil=True, cache=True)
 
 _NO_LIMIT = 2**31 - 1  # more than there can be nodes
 _UNLIMITED = np.array([_NO_LIMIT])
@@ -184,13 +182,13 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@_jit
+@jit
 def random_below(state: Any, bound: int) -> Any:
     """A number in range(bound) from SplitMix64; the bias, below bound / 2**32, is immaterial."""
     return ((mix(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
 
 
-@_jit
+@jit
 def _sample_front(values: Any, count: int, state: Any) -> Any:
     """Moves a uniform sample of ``count`` values to the front, by drawing the smaller part."""
     size = values.shape[0]
@@ -207,14 +205,14 @@ def _sample_front(values: Any, count: int, state: Any) -> Any:
     return state
 
 
-@_jit
+@jit
 def _mark(marks: Any, nodes: Any) -> None:
     for i in range(nodes.shape[0]):
         node = np.uint64(nodes[i])
         marks[node >> np.uint64(6)] |= np.uint64(1) << (node & np.uint64(63))
 
 
-@_jit
+@jit
 def _append_new(
     rowptr: Any, col: Any, marks: Any, nodes: Any, first: int, size: int, rows: Any
 ) -> Any:
@@ -254,7 +252,7 @@ def _append_new(
     return np.int64(end)
 
 
-@_jit
+@jit
 def _take_bits(marks: Any, word: Any, result: Any, at: Any) -> Any:
     bits = marks[word]
     marks[word] = 0
@@ -265,7 +263,7 @@ def _take_bits(marks: Any, word: Any, result: Any, at: Any) -> Any:
     return at
 
 
-@_jit
+@jit
 def _ascending(marks: Any, words: int, nodes: Any) -> Any:
     """The marked nodes, which are ``nodes``, in ascending order; clears the marks.
 
@@ -292,7 +290,7 @@ def _ascending(marks: Any, words: int, nodes: Any) -> Any:
     return result
 
 
-@_jit
+@jit
 def _grow(
     rowptr: Any,
     col: Any,

@@ -4,12 +4,12 @@
 from dataclasses import replace
 from typing import Any, Unpack
 
-import numba
 import numpy as np
 import torch
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.jit import jit
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.starts import root_weights
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
@@ -116,7 +116,7 @@ class RandomWalkLoader(BatchLoader):
         return replace(subgraph, node_weight=weight)
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _walk(rowptr: Any, col: Any, roots: Any, length: int, state: Any) -> Any:
     """The nodes that a walk from each root visits; one without neighbours is where it stays."""
     count = roots.shape[0]

@@ -26,6 +26,7 @@ from lgcn.csr import CSR
 from lgcn.data.store.edge_spool import EdgeSpool
 from lgcn.data.tables.edges import to_adjacency
 from lgcn.errors import DataError
+from lgcn.jit import jit, jit_parallel
 from lgcn.memory import format_memory
 
 CHUNK = 1 << 22  # edges that are partitioned at a time, at most: buckets are then written in MBs
@@ -37,9 +38,6 @@ _PARTITION, _PARTITION_WEIGHT = 32, 12
 _SORT, _SORT_WEIGHT = 48, 20
 _PLACE = 20  # of a column while a row is sorted that is longer than all this
 _CELLS = 1 << 16  # of the table by which the bucket of a row is found
-
-_jit = numba.njit(nogil=True, cache=True)
-_jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 
 
 class _Buckets(NamedTuple):
@@ -231,13 +229,13 @@ def _long_row(
     return CSR(torch.tensor([0, len(col)], dtype=torch.int32), torch.from_numpy(col), weight)
 
 
-@_jit
+@jit
 def _keep_largest(cols: Any, values: Any, held: Any) -> None:
     for e in range(cols.shape[0]):
         held[cols[e]] = max(held[cols[e]], values[e])
 
 
-@_jit
+@jit
 def _ways(row: Any, col: Any, both: bool, loops: bool) -> Any:
     """How many entries an edge makes."""
     if row == col:
@@ -245,7 +243,7 @@ def _ways(row: Any, col: Any, both: bool, loops: bool) -> Any:
     return 2 if both else 1
 
 
-@_jit
+@jit
 def _count_rows(rows: Any, cols: Any, both: bool, loops: bool, counts: Any) -> None:
     for e in range(rows.shape[0]):
         ways = _ways(rows[e], cols[e], both, loops)
@@ -255,7 +253,7 @@ def _count_rows(rows: Any, cols: Any, both: bool, loops: bool, counts: Any) -> N
             counts[cols[e]] += 1
 
 
-@_jit
+@jit
 def _runs(counts: Any, size: int) -> Any:
     """Bounds of runs of at most ``size`` rows and entries, or of one longer row; their entries."""
     bounds, first = [np.int64(0)], [np.int64(0)]
@@ -272,7 +270,7 @@ def _runs(counts: Any, size: int) -> Any:
     return np.array(bounds), np.array(first)
 
 
-@_jit
+@jit
 def _bucket(row: Any, bounds: Any, cells: Any, shift: int) -> Any:
     bucket = cells[row >> shift]
     while row >= bounds[bucket + 1]:
@@ -280,7 +278,7 @@ def _bucket(row: Any, bounds: Any, cells: Any, shift: int) -> Any:
     return bucket
 
 
-@_jit_parallel
+@jit_parallel
 def _count_buckets(
     rows: Any,
     cols: Any,
@@ -303,7 +301,7 @@ def _count_buckets(
                 sizes[piece, _bucket(cols[e], bounds, cells, shift)] += 1
 
 
-@_jit_parallel
+@jit_parallel
 def _group(
     rows: Any,
     cols: Any,
@@ -332,6 +330,6 @@ def _group(
                     parts[2, place] = bits[e]
 
 
-@_jit
+@jit
 def _part(size: int, piece: int, pieces: int) -> Any:
     return size * piece // pieces, size * (piece + 1) // pieces

@@ -26,6 +26,7 @@ from lgcn.data.store.contents import FeatureKind, encode_features, feature_kind,
 from lgcn.data.store.edge_buckets import sorted_rows
 from lgcn.data.store.edge_spool import EdgeSpool
 from lgcn.data.store.writer import StoreWriter
+from lgcn.jit import jit, jit_parallel
 from lgcn.memory import parse_memory
 from lgcn.splitmix import STEP, mix
 
@@ -34,9 +35,6 @@ OnProgress = Callable[[str, int, int], None]
 MAX_NODES = 2**31 - 1
 _VALUES = 1 << 22  # features that are made at a time
 _SIGMAS = 5.0  # the range of features as uint8, in deviations of the noise
-
-_jit = numba.njit(nogil=True, cache=True)
-_jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 
 
 class _Permutation(NamedTuple):
@@ -266,24 +264,24 @@ def _write_features(
         progress("features", start + len(block), num_nodes)
 
 
-@_jit
+@jit
 def _rank(node: Any, inverse: int, shift: int, num_nodes: int) -> Any:
     """The rank that a permutation puts at a node. Products stay below 2**62."""
     return (node - shift + num_nodes) % num_nodes * inverse % num_nodes
 
 
-@_jit
+@jit
 def _uniform(bits: Any) -> Any:
     """A number from 0 to below 1."""
     return np.float64(bits >> np.uint64(11)) * 2.0**-53
 
 
-@_jit
+@jit
 def _below(bits: Any, bound: int) -> Any:
     return np.int64(((bits >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
-@_jit
+@jit
 def _draw_rank(bits: Any, size: int, skew: float) -> Any:
     """A rank r < size, with density (r + 1) to the power of -skew, by the inverse of its integral.
 
@@ -303,7 +301,7 @@ def _draw_rank(bits: Any, size: int, skew: float) -> Any:
     return min(np.int64(place), size - 1)
 
 
-@_jit_parallel
+@jit_parallel
 def _draw_edges(
     start: int,
     num_nodes: int,
@@ -334,7 +332,7 @@ def _draw_edges(
         target[i] = (rank * factor + shift) % num_nodes
 
 
-@_jit_parallel
+@jit_parallel
 def _draw_features(
     start: int,
     num_nodes: int,

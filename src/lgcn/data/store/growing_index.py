@@ -6,17 +6,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from lgcn.data.tables.ids import EMPTY, NUMBER, bytes_of, find_in_slots, hash_bytes, slot_of
 from lgcn.errors import DataError
+from lgcn.jit import jit
 from lgcn.memory import format_memory
 
 MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
-
-_jit = numba.njit(nogil=True, cache=True)
 
 
 class GrowingIndex:
@@ -114,7 +112,7 @@ class GrowingIndex:
         return pa.Array.from_buffers(pa.large_string(), self._size, buffers)
 
 
-@_jit
+@jit
 def _add(
     wanted_first: Any,
     wanted: Any,
@@ -140,7 +138,7 @@ def _add(
     return size
 
 
-@_jit
+@jit
 def _fill(first: Any, data: Any, slots: Any, size: int) -> None:
     """Puts ids that differ into empty slots."""
     last = slots.shape[0] - 1

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from lgcn.data.tables.ids import NodeIndex, as_integers
 from lgcn.data.tables.import_tables import refuse_edge_as_header
 from lgcn.data.tables.source import TableSource
 from lgcn.errors import DataError
+from lgcn.jit import jit
 from lgcn.memory import format_memory
 
 CHUNK = 1 << 18  # edges that are numbered at a time
@@ -157,13 +157,13 @@ class NewIntegers:
 Numbering = KnownNodes | NewTexts | NewIntegers
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _mark(ids: Any, seen: Any) -> None:
     for id in ids:
         seen[id >> 3] |= np.uint8(1) << np.uint8(id & 7)
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _count_bits(seen: Any) -> Any:
     count = 0
     for byte in seen:

@@ -14,7 +14,6 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -22,6 +21,7 @@ import pyarrow.csv
 from lgcn.data.tables.columns import quoted
 from lgcn.data.tables.text import TextTable
 from lgcn.errors import DataError
+from lgcn.jit import jit
 
 MAX_ROW = 1 << 24  # bytes
 BLOCK = 1 << 21  # bytes by which the types of columns are guessed
@@ -267,7 +267,7 @@ def _text(block: bytes) -> Any:
     return io.TextIOWrapper(io.BytesIO(block), "utf-8", errors="surrogateescape", newline="")
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _rows_end(data: Any, delimiter: int, newline: int) -> Any:
     """Quotes count where they open a cell; inside one, two stand for one."""
     end, is_open, at_start, several = 0, False, True, False

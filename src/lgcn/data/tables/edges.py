@@ -22,15 +22,13 @@ from lgcn.data.tables.columns import quoted
 from lgcn.data.tables.ids import NodeIndex, to_ids
 from lgcn.data.tables.source import TableSource
 from lgcn.errors import DataError
+from lgcn.jit import jit, jit_parallel
 
 MAX_INT32 = 2**31 - 1
 EXAMPLES = 3  # of edges that name unknown nodes
 
 _SHORT_ROW = 32
 _PIECES = 64  # of the rows, so that no thread waits long for another
-
-_jit = numba.njit(nogil=True, cache=True)
-_jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 
 
 @dataclass
@@ -241,7 +239,7 @@ def _cut(rowptr: Any, pieces: int) -> Any:
     return np.concatenate([[0], cuts, [len(rowptr) - 1]]).clip(0, len(rowptr) - 1)
 
 
-@_jit
+@jit
 def _count(source: Any, target: Any, directed: bool, rowptr: Any) -> None:
     """Counts row i in rowptr[i + 1]."""
     for e in range(source.shape[0]):
@@ -250,12 +248,12 @@ def _count(source: Any, target: Any, directed: bool, rowptr: Any) -> None:
             rowptr[source[e] + 1] += 1
 
 
-@_jit
+@jit
 def _key(node: Any, bits: Any, e: int) -> Any:
     return node if bits.shape[0] == 0 else (np.int64(node) << 32) | bits[e]
 
 
-@_jit_parallel
+@jit_parallel
 def _place(
     source: Any, target: Any, bits: Any, directed: bool, free: Any, keys: Any, bounds: Any
 ) -> None:
@@ -277,7 +275,7 @@ def _place(
                     free[j] += 1
 
 
-@_jit
+@jit
 def _insertion_sort(row: Any) -> None:
     """Half the time of ``sort`` on the usual short rows."""
     for e in range(1, row.shape[0]):
@@ -289,7 +287,7 @@ def _insertion_sort(row: Any) -> None:
         row[place] = key
 
 
-@_jit_parallel
+@jit_parallel
 def _sort_rows(
     keys: Any, rowptr: Any, shift: int, keep_duplicates: bool, bounds: Any, counts: Any
 ) -> None:
@@ -313,7 +311,7 @@ def _sort_rows(
             counts[i + 1] = kept
 
 
-@_jit
+@jit
 def _close_gaps(keys: Any, rowptr: Any, new_rowptr: Any) -> None:
     for i in range(rowptr.shape[0] - 1):
         gap = rowptr[i] - new_rowptr[i]
@@ -322,7 +320,7 @@ def _close_gaps(keys: Any, rowptr: Any, new_rowptr: Any) -> None:
                 keys[e] = keys[e + gap]
 
 
-@_jit_parallel
+@jit_parallel
 def _take_apart(keys: Any, col: Any, bits: Any) -> None:
     for e in numba.prange(keys.shape[0]):
         col[e] = keys[e] >> 32

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.data.tables.columns import quoted, without_halves, without_views
 from lgcn.errors import DataError
+from lgcn.jit import jit, jit_parallel
 from lgcn.splitmix import STEP, mix
 
 EMPTY = -1
@@ -25,9 +26,6 @@ _BLOCK = 256
 NUMBER = (1 << 32) - 1  # the half of a slot with the node's number; the other is of its hash
 
 _MAX_INT64 = pa.scalar(2**63 - 1, pa.uint64())
-
-_jit = numba.njit(nogil=True, cache=True)
-_jit_parallel = numba.njit(nogil=True, cache=True, parallel=True)
 
 
 def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = None) -> Any:
@@ -155,7 +153,7 @@ def bytes_of(ids: Any) -> tuple[Any, Any]:
     return first.astype(np.int64), view
 
 
-@_jit
+@jit
 def _fill_table(ids: Any, low: int, table: Any) -> Any:
     for i in range(ids.shape[0]):
         other = table[ids[i] - low]
@@ -165,7 +163,7 @@ def _fill_table(ids: Any, low: int, table: Any) -> Any:
     return -1, -1
 
 
-@_jit_parallel
+@jit_parallel
 def _find_in_table(ids: Any, low: int, table: Any, found: Any) -> None:
     high = low + (table.shape[0] - 1)  # the largest id, so that it fits into 64 bits
     for i in numba.prange(ids.shape[0]):
@@ -190,7 +188,7 @@ def _word(typing_context: Any, data: Any, place: Any) -> Any:
     return types.uint64(data, types.int64), generate
 
 
-@_jit
+@jit
 def _short_word(data: Any, start: int, end: int) -> Any:
     """The same of at most eight bytes, zeros behind them."""
     word = np.uint64(0)
@@ -199,7 +197,7 @@ def _short_word(data: Any, start: int, end: int) -> Any:
     return word
 
 
-@_jit
+@jit
 def hash_bytes(data: Any, start: int, end: int) -> Any:
     size = end - start
     if size < 8:
@@ -210,7 +208,7 @@ def hash_bytes(data: Any, start: int, end: int) -> Any:
     return np.int64(mix(h ^ _word(data, end - 8)))  # which may overlap the one before
 
 
-@_jit
+@jit
 def _same(a: Any, a_start: int, b: Any, b_start: int, size: int) -> Any:
     if size < 8:
         return _short_word(a, a_start, a_start + size) == _short_word(b, b_start, b_start + size)
@@ -220,7 +218,7 @@ def _same(a: Any, a_start: int, b: Any, b_start: int, size: int) -> Any:
     return _word(a, a_start + size - 8) == _word(b, b_start + size - 8)
 
 
-@_jit
+@jit
 def slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, slots: Any) -> Any:
     """The slot of a text with hash h, an empty one where it is not there."""
     last = slots.shape[0] - 1
@@ -236,7 +234,7 @@ def slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, slo
     return place
 
 
-@_jit
+@jit
 def _fill_slots(first: Any, data: Any, slots: Any) -> Any:
     for i in range(first.shape[0] - 1):
         h = hash_bytes(data, first[i], first[i + 1])
@@ -247,7 +245,7 @@ def _fill_slots(first: Any, data: Any, slots: Any) -> Any:
     return -1, -1
 
 
-@_jit_parallel
+@jit_parallel
 def find_in_slots(
     wanted_first: Any, wanted: Any, first: Any, data: Any, slots: Any, found: Any
 ) -> None:

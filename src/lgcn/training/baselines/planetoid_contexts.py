@@ -3,13 +3,13 @@
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.jit import jit
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
 from lgcn.splitmix import STEP, mix
 
@@ -111,7 +111,7 @@ def _bound(share: float) -> Any:
     return np.uint64(round(share * 2**32))
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _sample(
     rowptr: Any,
     col: Any,
@@ -160,7 +160,7 @@ def _sample(
     return node, context, sign
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _walk(rowptr: Any, col: Any, starts: Any, walk: Any, state: Any) -> Any:
     """Fills ``walk``; returns the state of the random numbers and how many nodes were visited."""
     state += STEP
@@ -174,7 +174,7 @@ def _walk(rowptr: Any, col: Any, starts: Any, walk: Any, state: Any) -> Any:
     return state, walk.shape[0]
 
 
-@numba.njit(nogil=True, cache=True)
+@jit
 def _places(size: int, window: int, state: Any) -> Any:
     """Two different places of a walk, each pair within the window as likely as any other."""
     while True:
