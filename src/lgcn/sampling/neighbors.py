@@ -95,11 +95,13 @@ class NeighborLoader(BatchLoader):
         self.with_replacement = with_replacement
         # What a batch takes along of its nodes comes from a graph that has no edges to cut. NumPy's
         # zeros are no memory as long as nothing is written to them.
-        empty = np.zeros(graph.num_nodes + 1, np.int64)
+        rowptr = torch.from_numpy(np.zeros(graph.num_nodes + 1, np.int64))
+        col = torch.empty(0, dtype=torch.int64)
         self._nodes = replace(
             graph,
-            rowptr=torch.from_numpy(empty),
-            col=torch.empty(0, dtype=torch.int64),
+            rowptr=rowptr,
+            col=col,
+            _checked=(rowptr, col),  # so that it is not read either
             edge_weight=None,
             degree=_degree(graph) if self.keep_degree else None,
             _derived={},
