@@ -106,12 +106,7 @@ def to_csr(
         return CSR(adjacency.crow_indices(), adjacency.col_indices(), adjacency.values())
 
     source, target = edge_index = as_edge_index(adjacency)
-    check_edge_index(edge_index, num_rows, num_cols)
-    if edge_weight is not None and edge_weight.shape != source.shape:
-        raise ValueError(
-            f"edge_weight must have one entry an edge ({source.numel()}), "
-            f"got shape {list(edge_weight.shape)}"
-        )
+    check_edge_index(edge_index, num_rows, num_cols, edge_weight)
     target, order = target.sort(stable=True)
     rowptr = torch.searchsorted(target, torch.arange(num_rows + 1, device=target.device))
     return CSR(rowptr, source[order], None if edge_weight is None else edge_weight[order])
@@ -141,7 +136,9 @@ def as_edge_index(edge_index: Tensor) -> Tensor:
     return numbers
 
 
-def check_edge_index(edge_index: Tensor, num_rows: int, num_cols: int) -> None:
+def check_edge_index(
+    edge_index: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
+) -> None:
     """Checks that an int64 ``edge_index`` names nodes that are there, before it is used."""
     if max(num_rows, num_cols) > MAX_NODES:
         raise ValueError(
@@ -157,6 +154,11 @@ def check_edge_index(edge_index: Tensor, num_rows: int, num_cols: int) -> None:
                 f"edge_index must name {name} from 0 to {count - 1}, "
                 f"got {int(nodes.min())} to {int(nodes.max())}"
             )
+    if edge_weight is not None and edge_weight.shape != source.shape:
+        raise ValueError(
+            f"edge_weight must have one entry an edge ({source.numel()}), "
+            f"got shape {list(edge_weight.shape)}"
+        )
 
 
 def check_sparse(adjacency: Tensor) -> None:
@@ -196,8 +198,7 @@ def node_numbers(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
         return nodes.nonzero().squeeze(1)
     if nodes.dim() != 1 or (nodes.dtype not in INTEGER_DTYPES and nodes.numel()):
         raise ValueError(
-            f"{name} must be a list of node numbers, got {nodes.dtype} in shape "
-            f"{list(nodes.shape)}"
+            f"{name} must be a list of node numbers, got {nodes.dtype} in shape {list(nodes.shape)}"
         )
     nodes = nodes.long()
     if nodes.numel():

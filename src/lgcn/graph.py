@@ -19,6 +19,7 @@ from lgcn.csr import (
     INTEGER_DTYPES,
     add_self_loops,
     as_edge_index,
+    check_edge_index,
     has_self_loop,
     node_numbers,
     one_index_dtype,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "val", "test")
 # What a sub-graph takes along of its nodes, one row each. The features go through features().
 NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
+MAX_SQUARED = 3_037_000_499  # whose square int64 holds
 PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 
 
@@ -182,11 +184,16 @@ class Graph:
                 num_nodes = edge_index.size(0)
             else:
                 num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
-        matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
         if undirected:
-            check_layout(matrix.rowptr, matrix.col)
-            check_range(matrix.rowptr, matrix.col, num_nodes)
-            matrix = _both_ways(matrix)
+            if sparse:
+                matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+                check_range(matrix.rowptr, matrix.col, num_nodes)
+                edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
+                edge_weight = matrix.weight
+            check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
+            matrix = _both_ways(edge_index, edge_weight, num_nodes)
+        else:
+            matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
         return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
 
     @classmethod
@@ -511,27 +518,32 @@ class Graph:
         )
 
 
-def _both_ways(matrix: CSR) -> CSR:
-    """Adds the reverse of every entry, then removes duplicates and self-loops and sorts each row.
+def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
+    """Adds the reverse of every edge, removes duplicates and self-loops and sorts each row.
 
-    Of the weights of duplicates the largest stays. Rows and columns are sorted one after the other:
-    one number for both would overflow above three billion nodes.
+    Of the weights of duplicates the largest stays.
     """
-    row, col = row_of_entry(matrix.rowptr), matrix.col.long()
-    between = row != col
-    row, col = torch.cat([row[between], col[between]]), torch.cat([col[between], row[between]])
-    order = col.sort(stable=True).indices
-    order = order[row[order].sort(stable=True).indices]
+    between = edge_index[0] != edge_index[1]
+    edge_index = edge_index[:, between]
+    row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    order = _sorted_order(row, col, num_nodes)
     row, col = row[order], col[order]
     new = torch.ones_like(row, dtype=torch.bool)
     new[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
-    weight = matrix.weight
     if weight is not None:
         weight = weight[between].repeat(2)[order]
         largest = weight.new_empty(int(new.sum()))
         weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
-    rows = torch.arange(matrix.rowptr.numel(), device=row.device)
+    rows = torch.arange(num_nodes + 1, device=row.device)
     return CSR(torch.searchsorted(row[new], rows), col[new], weight)
+
+
+def _sorted_order(row: Tensor, col: Tensor, num_nodes: int) -> Tensor:
+    """The order of entries by row, then column."""
+    if num_nodes <= MAX_SQUARED:
+        return (row * num_nodes + col).sort(stable=True).indices
+    order = col.sort(stable=True).indices
+    return order[row[order].sort(stable=True).indices]
 
 
 def _covers(ptr: Tensor, num_nodes: int) -> bool:

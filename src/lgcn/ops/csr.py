@@ -80,6 +80,22 @@ def check_layout(rowptr: Tensor, col: Tensor) -> None:
         )
 
 
+def check_shape(
+    name: str, tensor: Tensor, shape: tuple[int, ...], other: str, like: Tensor
+) -> None:
+    """Checks that a tensor has a shape, and the dtype and device of another one."""
+    if tensor.shape != shape:
+        raise ValueError(f"{name} must have shape {tuple(shape)}, got {tuple(tensor.shape)}")
+    if tensor.dtype != like.dtype:
+        raise ValueError(
+            f"{name} must have the dtype of {other} ({like.dtype}), got {tensor.dtype}"
+        )
+    if tensor.device != like.device:
+        raise ValueError(
+            f"{name} must be on the device of {other} ({like.device}), got {tensor.device}"
+        )
+
+
 def check_range(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
     """Checks that ``rowptr`` rises from 0 to ``col.numel()`` and ``col`` lies in range(num_cols).
 
@@ -251,18 +267,11 @@ _parts: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 def csr_parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(rowptr, col, values) of a sparse CSR tensor, rowptr and col the same objects every time."""
     # Detached, since torch.compile does not take a dense view of a sparse tensor.
-    parts = (matrix.crow_indices().detach(), matrix.col_indices().detach())
-    known = _parts.get(matrix)
-    if known is None or any(_moved(old, new) for old, new in zip(known, parts, strict=True)):
-        known = _parts[matrix] = parts
-    rowptr, col = known
+    if matrix not in _parts:
+        _parts[matrix] = (matrix.crow_indices().detach(), matrix.col_indices().detach())
+    rowptr, col = _parts[matrix]
     values = matrix.values()
     return rowptr, col, values if values.requires_grad else values.detach()
-
-
-def _moved(old: Tensor, new: Tensor) -> bool:
-    """Whether the matrix got other indices (``matrix.data = other``); changes in place are seen."""
-    return old.data_ptr() != new.data_ptr() or old.numel() != new.numel()
 
 
 def with_values(matrix: Tensor, values: Tensor) -> Tensor:
