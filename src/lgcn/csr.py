@@ -193,7 +193,8 @@ def node_numbers(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
     if nodes.dtype == torch.bool:
         if nodes.shape != (num_nodes,):
             raise ValueError(
-                f"{name} as a mask must have {num_nodes} entries, got shape {list(nodes.shape)}"
+                f"{name} as a mask must have {num_nodes} entries, got {nodes.numel()} in shape "
+                f"{list(nodes.shape)}"
             )
         return nodes.nonzero().squeeze(1)
     if nodes.dim() != 1 or (nodes.dtype not in INTEGER_DTYPES and nodes.numel()):

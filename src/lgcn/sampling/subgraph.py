@@ -141,7 +141,7 @@ def _make_arrays(graph: Graph) -> Any:
     if col.dtype == torch.int64:  # what has 32 bits, as in a store, is used as it is
         col = col.int()
         rowptr = rowptr.int() if col.numel() <= _NO_LIMIT else rowptr
-    return rowptr.numpy(), col.numpy()
+    return rowptr.detach().numpy(), col.detach().numpy()
 
 
 def _scratch(num_nodes: int) -> Any:
