@@ -2,7 +2,6 @@
 
 # mypy: disable-error-code="untyped-decorator"
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,9 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
     if not training or p == 0:
         return x
     if torch.compiler.is_compiling():  # the compiler's own dropout knows no generator but torch's
-        return torch.where(_kept(x.detach(), p), x / (1 - p) if p < 1 else x, 0.0)
+        kept = torch.empty(x.shape, dtype=torch.bool, device=x.device)
+        _draw_kept(kept, p)
+        return torch.where(kept, x / (1 - p) if p < 1 else x, 0.0)
     if not _has_kernel(x) or torch._C._are_functorch_transforms_active():
         return torch_dropout(x, p)
     overwrite = overwrite and x.is_contiguous()
@@ -81,39 +82,30 @@ def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> 
         raise ValueError(f"p must be a probability below 1, got {p}")
     if not training or p == 0:
         return x
-    draw = _traced_uniform if torch.compiler.is_compiling() else _uniform
-    kept = draw(x.detach(), parts) >= p
+    if torch.compiler.is_compiling():
+        numbers = torch.empty(parts, device=x.device)
+        _draw_uniform(numbers)
+    else:
+        numbers = torch.rand(parts, device=x.device, generator=current_generator(x.device))
+    kept = numbers >= p
     return x * (kept / (1 - p)).to(x.dtype)
 
 
-# Opaque to torch.compile, which would else draw from the global generator, and tagged, so that it
-# does not take two draws for one. Which generators are current is asked when compiled code runs.
-@torch.library.custom_op(
-    "lgcn::dropout_kept", mutates_args=(), tags=torch.Tag.nondeterministic_seeded
-)
-def _kept(x: Tensor, p: float) -> Tensor:
+# Opaque to torch.compile, which would else draw from the global generator. Which generators are
+# current is asked when compiled code runs. Both write to an argument, since of two calls that give
+# something back for the same arguments the compiler makes one.
+@torch.library.custom_op("lgcn::draw_kept", mutates_args=("kept",))
+def _draw_kept(kept: Tensor, p: float) -> None:
     """A mask of the entries that :func:`dropout` keeps."""
-    return dropout(torch.ones(x.shape, dtype=x.dtype, device=x.device), p) != 0
+    if kept.is_cpu:
+        kept.copy_(dropout(torch.ones(kept.shape), p) != 0)
+    else:
+        kept.bernoulli_(1 - p, generator=current_generator(kept.device))
 
 
-@_kept.register_fake
-def _(x: Tensor, p: float) -> Tensor:
-    return x.new_empty(x.shape, dtype=torch.bool)
-
-
-@torch.library.custom_op("lgcn::uniform", mutates_args=(), tags=torch.Tag.nondeterministic_seeded)
-def _traced_uniform(like: Tensor, shape: Sequence[int]) -> Tensor:
-    return _uniform(like, shape)
-
-
-@_traced_uniform.register_fake
-def _(like: Tensor, shape: Sequence[int]) -> Tensor:
-    return torch.empty(shape, device=like.device)
-
-
-def _uniform(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """Random numbers from 0 to 1 on the device of another tensor."""
-    return torch.rand(shape, device=like.device, generator=current_generator(like.device))
+@torch.library.custom_op("lgcn::draw_uniform", mutates_args=("numbers",))
+def _draw_uniform(numbers: Tensor) -> None:
+    numbers.uniform_(generator=current_generator(numbers.device))
 
 
 class _Masked(torch.autograd.Function):

@@ -5,7 +5,6 @@ Features and edges are shared with the caller wherever their types allow it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,9 +92,20 @@ def as_matrix(X: Any) -> Any:
 
 def as_tensor(array: Array) -> Tensor:
     """A tensor that shares the array's memory, which may be read-only: nobody writes to it."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
-        return torch.from_numpy(array if _has_torch_layout(array) else array.copy())
+    if not _has_torch_layout(array):
+        array = array.copy()
+    if not array.flags.writeable:  # torch would warn, and filters of warnings are no thread's own
+        array = np.asarray(_Writeable(array))
+    return torch.from_numpy(array)
+
+
+class _Writeable:
+    """The memory of an array as one that may be written to."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array  # keeps the memory alive
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
 def _has_torch_layout(array: Array) -> bool:
