@@ -435,6 +435,12 @@ def warmup(as_json: Json = False) -> None:
         counts = (len(found.get(name, ())) for found in (done.compiled, done.cached))
         table.add_row(name, *map(str, counts))
     out.print(table)
+    if not done.folders:
+        out.print(
+            f"{done.seconds:.1f} s; nothing is kept: set NUMBA_CACHE_DIR to a folder that can be "
+            "written to"
+        )
+        return
     out.print(f"{done.seconds:.1f} s; kept in", *map(escape, done.folders), sep="\n")
 
 

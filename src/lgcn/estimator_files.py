@@ -1,7 +1,8 @@
 """The folder of a saved :class:`lgcn.LGCNClassifier`: a run folder with ``estimator.json``.
 
-``estimator.json`` holds the constructor's arguments and the classes with their type. A folder
-without it, as ``lgcn train`` leaves it, has its classes as texts.
+``estimator.json`` holds the constructor's arguments, the classes with their type, and whether the
+fitted graph had edges. A folder without it, as ``lgcn train`` leaves it, has its classes as texts,
+and its graph had edges.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def save(estimator: Any, folder: Path) -> None:
         "params": params,
         "classes": {"type": type(classes[0]).__name__, "values": classes},
         "feature_names_in": None if names is None else names.tolist(),
+        "has_edges": estimator.has_edges_,
     }
     run = Run(folder)
     spec = ModelSpec(
@@ -64,7 +66,7 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
         key: getattr(config, key) for key in kind().get_params() if hasattr(config, key)
     }
     params["random_state"] = config.seed
-    names = None
+    names, has_edges = None, True
     if (folder / "estimator.json").exists():
         try:
             record = run.read_json("estimator.json")
@@ -73,6 +75,9 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
             params = _params(record["params"], kind)
             classes = _classes(record["classes"], spec)
             names = _feature_names(record["feature_names_in"], spec)
+            has_edges = record.get("has_edges", True)  # folders of version 0.1.0 do not say
+            if not isinstance(has_edges, bool):
+                raise ValueError(f"has_edges must be true or false, got {has_edges!r}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / 'estimator.json'} is damaged: {error}") from error
     if device is not None:
@@ -86,6 +91,7 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.encoder_ = run.encoder()
     estimator.graph_ = None
+    estimator.has_edges_ = has_edges
     estimator.config_ = config
     estimator.model_ = model.to(pick_device(config.device if device is None else device))
     estimator.result_ = result

@@ -5,7 +5,6 @@ Features and edges are shared with the caller wherever their types allow it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,9 +92,20 @@ def as_matrix(X: Any) -> Any:
 
 def as_tensor(array: Array) -> Tensor:
     """A tensor that shares the array's memory, which may be read-only: nobody writes to it."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
-        return torch.from_numpy(array if _has_torch_layout(array) else array.copy())
+    if not _has_torch_layout(array):
+        array = array.copy()
+    if not array.flags.writeable:  # torch would warn, and filters of warnings are no thread's own
+        array = np.asarray(_Writeable(array))
+    return torch.from_numpy(array)
+
+
+class _Writeable:
+    """The memory of an array as one that may be written to."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array  # keeps the memory alive
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
 def _has_torch_layout(array: Array) -> bool:
@@ -140,6 +150,49 @@ def _from_scipy(x: Tensor, edges: Any) -> Graph:
             raise UsageError("edges must have finite weights, some are NaN or infinite")
         weight = as_tensor(matrix.data.astype(np.float32, copy=False))
     return Graph(as_tensor(matrix.indptr), as_tensor(matrix.indices), x=x, edge_weight=weight)
+
+
+def same_features(one: Tensor, other: Tensor) -> bool:
+    """Whether two matrices of features, dense or sparse, hold the same numbers."""
+    if one.shape != other.shape:
+        return False
+    if one.layout == other.layout == torch.strided:
+        return torch.equal(one, other)
+    both = [scipy.sparse.csr_matrix(as_matrix(x)) for x in (one, other)]
+    return bool((both[0] != both[1]).nnz == 0)
+
+
+def with_features(graph: Graph | None, x: Tensor) -> Graph:
+    """The fitted graph with other features of its nodes, for ``edges="fitted"``."""
+    if graph is None:
+        raise UsageError(
+            "edges='fitted' needs the graph of the fit, which a loaded estimator does not have: "
+            "pass its edges"
+        )
+    if x.size(0) != graph.num_nodes:
+        raise UsageError(
+            f"X must have one row for each node of the fitted graph ({graph.num_nodes}) with "
+            f"edges='fitted', got {x.size(0)}"
+        )
+    return replace(graph, x=x, feature_scale=None)
+
+
+def which_edges(rows: int, graph: Graph | None) -> str:
+    """Why features without edges are refused after a fit with edges, and what to pass."""
+    ways = ["edges=... for the edges between the rows of X"]
+    if graph is not None and rows == graph.num_nodes:
+        ways.append("edges='fitted' for those of the fitted graph")
+    ways.append("edges=np.empty((2, 0), int) for none")
+    if graph is not None:
+        ways.append("node numbers as X for nodes of the fitted graph")
+        ours = f"the fitted graph has {graph.num_edges} edges"
+    else:
+        ours = "the model was fitted on a graph with edges"
+    return (
+        f"edges must be given for X of {rows} rows, which are not the features of the fit: {ours}, "
+        f"and without neighbours predictions would be wrong. Pass {', '.join(ways[:-1])}, or "
+        f"{ways[-1]}"
+    )
 
 
 def node_numbers(X: Any) -> Array | None:

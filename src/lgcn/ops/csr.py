@@ -126,9 +126,10 @@ def transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> Transpose:
     O(E log E).
     """
     known = structure(rowptr, col)
-    if known.transpose is None or known.transpose.colptr.numel() != num_cols + 1:
-        known.transpose = (_count if col.is_cpu else _sort)(rowptr, col, num_cols)
-    return known.transpose
+    found = known.transpose  # once: another thread may put one for another num_cols there
+    if found is None or found.colptr.numel() != num_cols + 1:
+        found = known.transpose = (_count if col.is_cpu else _sort)(rowptr, col, num_cols)
+    return found
 
 
 def _sort(rowptr: Tensor, col: Tensor, num_cols: int) -> Transpose:

@@ -15,6 +15,9 @@ from lgcn.memory import empty
 from lgcn.ops import backend, reference, triton_select, triton_sum
 from lgcn.ops.csr import MAX_INT32, long_rows, max_degree, transpose
 from lgcn.ops.reference import POSITION_DTYPES, first_slot, row_of_entry
+from lgcn.ops.triton_cache import ensure_triton_cache
+
+ensure_triton_cache()
 
 MAX_K = 128
 # Entries that one program sums. A longer row would keep one program busy when all others are done.

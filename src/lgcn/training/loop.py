@@ -17,6 +17,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.generators import Generators, initializing_from, random_seed
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
@@ -39,6 +40,8 @@ from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
 BATCHES_LISTED = 100  # of the first epoch in the record
+# PyG generates code for a class of layers with the first of them, and two threads at it get half.
+_building = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,7 @@ def train(
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
     device = pick_device(config.device)
-    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
+    with stop_request(run is not None) as stopped:
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
@@ -103,7 +105,6 @@ def train(
             if state.epoch - state.best_epoch >= config.patience and state.history:
                 break
             epoch = state.epoch + 1
-            _seed(config.seed, epoch)
             left = None if config.max_steps is None else config.max_steps - state.steps
             epoch_started = time.perf_counter()
             total, steps, waited = _train_epoch(model, step, loader, epoch, left)
@@ -161,27 +162,25 @@ def train_epochs(graph: Graph, config: Config, epochs: int) -> Module:
     check_trainable(graph)
     config = config.resolve(graph)
     device = pick_device(config.device)
-    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
-        losses = []
-        for epoch in range(1, epochs + 1):
-            _seed(config.seed, epoch)
-            losses.append(_train_epoch(model, step, loader, epoch)[0])
-        for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
-            _check_finite("loss", loss, epoch, None, graph)
+    model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
+    losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
+    for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
+        _check_finite("loss", loss, epoch, None, graph)
     return model
 
 
 def _prepare(
     graph: Graph, config: Config, spec: ModelSpec, device: torch.device
 ) -> tuple[Module, Optimizer, BatchLoader | GraphLoader, Step]:
-    _seed(config.seed)
-    model = spec.build(config).to(device)
+    generators = Generators(device)
+    generators.manual_seed(random_seed(config.seed))
+    with _building, initializing_from(generators):
+        model = spec.build(config)
+    model = model.to(device)
     optimizer = make_optimizer(model, config)
     loader = make_loader(graph, config)
     fixed = isinstance(loader, GraphLoader) or not loader.resample
-    return model, optimizer, loader, Step(model, optimizer, config, device, fixed)
+    return model, optimizer, loader, Step(model, optimizer, config, device, fixed, generators)
 
 
 def _at_the_end(state: State, config: Config) -> bool:
@@ -295,8 +294,3 @@ def _start_from(model: Module, weights: Mapping[str, Tensor]) -> None:
         raise UsageError(
             f"weights must be those of a model of the same settings, features and classes: {error}"
         ) from error
-
-
-def _seed(*numbers: int) -> None:
-    # One seed an epoch instead of one stream: a resumed run needs no generator state.
-    torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))
