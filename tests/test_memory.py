@@ -14,11 +14,10 @@ from lgcn.memory import (
     PeakMemory,
     anonymous_memory,
     empty,
-    format_memory,
     needs_memory,
-    parse_memory,
     trim_memory,
 )
+from lgcn.sizes import format_memory, parse_memory
 
 
 @pytest.mark.parametrize(("given", "found"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])

@@ -28,8 +28,8 @@ def check_trainable(graph: Graph) -> None:
                 continue
             raise UsageError(
                 f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, have "
-                f"{split!r} in some labelled rows of the split column, or change the share of "
-                "validation nodes (val, --val)"
+                f"{split!r} in some labelled rows of the split column, or raise the share of "
+                "validation nodes, as in val=0.2"
             )
         if not graph.multi_label and _has_unlabelled(graph.y, mask):
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
