@@ -24,7 +24,14 @@ from lgcn.cli_output import err, out, print_json
 from lgcn.cli_runs import Labels, TrainedRun, one_source
 from lgcn.cli_tables import OF_NEW_TABLES, both_tables, takes_tables
 from lgcn.cli_words import Command, in_flags
-from lgcn.errors import Interrupted, LGCNError, TrainingInterrupted, UsageError, first_line_of
+from lgcn.errors import (
+    Interrupted,
+    LGCNError,
+    TrainingInterrupted,
+    UsageError,
+    first_line_of,
+    ran_out_of_memory,
+)
 from lgcn.progress import epoch_progress, step_progress
 from lgcn.sizes import parse_memory
 
@@ -75,8 +82,8 @@ def _say(error: Exception) -> int:
         return 1
     if isinstance(error, LGCNError | OSError):  # OSError: no permission, a file in the way
         text = str(error)
-    elif isinstance(error, MemoryError):
-        text = f"not enough memory: {first_line_of(error)}. Use a smaller graph or a larger machine"
+    elif ran_out_of_memory(error):
+        text = f"not enough memory: {first_line_of(error)}. A smaller graph, k or batch needs less"
     elif os.environ.get("LGCN_DEBUG"):
         raise error
     else:

@@ -40,6 +40,15 @@ class TrainingInterrupted(Interrupted):
     """The user stopped the run; its state is saved."""
 
 
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the machine's memory, not a GPU's, was too little.
+
+    NumPy and Arrow raise MemoryError, torch's CPU allocator RuntimeError.
+    """
+    torch_says = isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    return isinstance(error, MemoryError) or torch_says
+
+
 def first_line_of(error: BaseException) -> str:
     """What an error says, in one line that is not long."""
     text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

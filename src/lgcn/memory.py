@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lgcn.errors import LGCNError
+from lgcn.errors import LGCNError, first_line_of, ran_out_of_memory
 
 
 class OutOfMemory(LGCNError, torch.OutOfMemoryError):
-    """A GPU has too little memory; the message says for what, and what would need less."""
+    """There is too little memory; the message says for what, and what would need less."""
 
 
 @contextlib.contextmanager
@@ -27,11 +27,15 @@ def needs_memory(what: str) -> Iterator[None]:
         yield
     except OutOfMemory:  # what ran out inside knows better
         raise
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        on_gpu = isinstance(error, torch.OutOfMemoryError)
+        if not on_gpu and not ran_out_of_memory(error):
+            raise
         raise OutOfMemory(
-            f"not enough GPU memory for {what}. Less is needed by smaller sub-graphs "
-            "(training=subgraph, a smaller max_nodes or subgraphs_per_batch), by a smaller k, or "
-            f"on the CPU (device=cpu). torch says: {str(error).splitlines()[0]}"
+            f"not enough {'GPU ' if on_gpu else ''}memory for {what}. Less is needed by smaller "
+            "sub-graphs (training=subgraph, a smaller max_nodes or subgraphs_per_batch)"
+            f"{', by a smaller k, or on the CPU (device=cpu)' if on_gpu else ' or by a smaller k'}"
+            f". The error was: {first_line_of(error)}"
         ) from error
 
 
@@ -59,13 +63,34 @@ def anonymous_memory() -> int:
     Linux), the largest resident size so far, which is more.
     """
     try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return int(status.split("RssAnon:")[1].split(None, 1)[0]) * 1024
+        return _kilobytes(Path("/proc/self/status"), "RssAnon:")
     except (OSError, IndexError):
         import resource
 
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return largest if sys.platform == "darwin" else largest * 1024
+
+
+def available_memory() -> int | None:
+    """Bytes that this process can still get, by the machine and by its control group.
+
+    ``None`` where the system does not tell (other than Linux).
+    """
+    found = []
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        found.append(_kilobytes(Path("/proc/meminfo"), "MemAvailable:"))
+    group = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError, IndexError, ValueError):  # "max" is no limit
+        limit, taken = (
+            int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current")
+        )
+        files = int((group / "memory.stat").read_text("ascii").split("\nfile ")[1].split()[0])
+        found.append(max(0, limit - taken + files))  # what is cached of files can be dropped
+    return min(found, default=None)
+
+
+def _kilobytes(path: Path, key: str) -> int:
+    return int(path.read_text("ascii").split(key)[1].split(None, 1)[0]) * 1024
 
 
 def trim_memory() -> None:

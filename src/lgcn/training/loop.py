@@ -23,7 +23,7 @@ from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.checkpoint import ModelSpec, Run
-from lgcn.training.checks import check_trainable, is_read
+from lgcn.training.checks import check_k, check_trainable, is_read
 from lgcn.training.config import Config
 from lgcn.training.evaluation import (
     Scored,
@@ -83,6 +83,7 @@ def train(
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
     device = pick_device(config.device)
+    check_k(graph, config, device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices),
