@@ -147,7 +147,7 @@ def test_embeddings_of_a_layer(
         (("train", "--graph", "store", "--dataset", "digits"), "not both"),
         (("train", "--graph", "store", "--memory", "much"), "memory"),
         (("train", "--graph", "store", "--max-steps", "0"), "max_steps"),
-        (("generate", "g", "--nodes", "0", "--edges", "1"), "num_nodes"),
+        (("generate", "g", "--nodes", "0", "--edges", "1"), "--nodes"),
         (("generate", "g", *SIZE, "--feature-type", "float8"), "float8"),
         (("import", "g", "--edges", "missing.csv"), "missing.csv"),
         (("data", "info", "store"), "rowptr"),

@@ -14,11 +14,10 @@ from lgcn.memory import (
     PeakMemory,
     anonymous_memory,
     empty,
-    format_memory,
     needs_memory,
-    parse_memory,
     trim_memory,
 )
+from lgcn.sizes import format_memory, parse_memory
 
 
 @pytest.mark.parametrize(("given", "found"), [({}, "1"), ({"THP_MEM_ALLOC_ENABLE": "0"}, "0")])
@@ -56,7 +55,7 @@ def test_the_message_names_the_tensor_and_what_to_change(monkeypatch: pytest.Mon
     assert "memory for the selected values [nodes, k] = [1000000, 250], 2.00 GB" in message
     for remedy in ("training=subgraph", "max_nodes", "subgraphs_per_batch", "smaller k", "cpu"):
         assert remedy in message
-    assert message.endswith("torch says: CUDA out of memory. Tried to allocate 6 GiB.")
+    assert message.endswith("CUDA out of memory. Tried to allocate 6 GiB")
     assert isinstance(raised.value.__cause__, torch.OutOfMemoryError)
 
 

@@ -3,12 +3,12 @@
 import io
 import sys
 import types
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from lgcn import progress
 from lgcn.progress import epoch_progress
 from lgcn.training import State
 
@@ -56,22 +56,29 @@ def test_it_can_be_forced_and_forbidden(show: bool, shown: bool) -> None:
         assert (on_epoch is not None) is shown
 
 
-def test_a_notebook_without_widgets_gets_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("widgets", [True, False])
+def test_a_notebook_gets_a_line_and_no_widget(
+    monkeypatch: pytest.MonkeyPatch, widgets: bool
+) -> None:
     shown: list[str] = []
 
     class Handle:
         def update(self, data: dict[str, str], raw: bool) -> None:
             shown.append(data["text/plain"])
 
-    def display(data: dict[str, str], **options: Any) -> Handle:
+    def display(data: Any, **options: Any) -> Handle:
+        assert isinstance(data, dict), "a widget, which stays in the cell"
         shown.append(data["text/plain"])
         return Handle()
 
-    module = types.ModuleType("IPython.display")
-    module.display = display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
-    monkeypatch.setitem(sys.modules, "IPython.display", module)
-    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    modules = {"IPython.display": {"display": display}}
+    if widgets:
+        modules["ipywidgets"] = {"Output": io.StringIO, "__spec__": ModuleSpec("ipywidgets", None)}
+    for name, contents in modules.items():
+        module = types.ModuleType(name)
+        vars(module).update(contents)
+        monkeypatch.setitem(sys.modules, name, module)
     console = Console(file=io.StringIO(), force_jupyter=True)
     with epoch_progress(50, 20, console=console) as on_epoch:
         assert on_epoch is not None

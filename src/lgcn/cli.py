@@ -1,10 +1,17 @@
 """The command line: a thin skin over the library."""
 
+import functools
 import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,16 +21,26 @@ from lgcn import cli_reproduce, cli_store
 from lgcn.cli_data import data_app
 from lgcn.cli_options import GraphStore, Json, MemoryCeiling, Root
 from lgcn.cli_output import err, out, print_json
-from lgcn.cli_tables import Edges, Nodes, table_paths, takes_tables
-from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
+from lgcn.cli_runs import Labels, TrainedRun, one_source
+from lgcn.cli_tables import OF_NEW_TABLES, both_tables, takes_tables
+from lgcn.cli_words import Command, in_flags
+from lgcn.errors import (
+    Interrupted,
+    LGCNError,
+    TrainingInterrupted,
+    UsageError,
+    first_line_of,
+    ran_out_of_memory,
+)
 from lgcn.progress import epoch_progress, step_progress
+from lgcn.sizes import parse_memory
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
 # where another program uses a core. OpenMP reads this when torch is imported, hence here.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# The library proper (torch, PyG, Numba) is imported inside the commands, so that --help answers at
-# once.
+# The library proper (torch, PyG, Numba) is imported inside the commands, and there after all checks
+# that need none of it: --help answers at once, and so does a mistake.
 app = typer.Typer(
     name="lgcn",
     help="Learnable graph convolutional networks: train, evaluate, predict.",
@@ -32,31 +49,92 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
-app.command()(cli_store.generate)
-app.command("import")(takes_tables(cli_store.import_, leave_out=("edges", "directed")))
-app.command()(cli_store.embed)
-app.command()(cli_reproduce.reproduce)
+app.command(cls=Command)(cli_store.generate)
+app.command("import", cls=Command)(takes_tables(cli_store.import_, leave_out=("edges", "directed")))
+app.command(cls=Command)(cli_store.embed)
+app.command(cls=Command)(cli_reproduce.reproduce)
 
 OtherDataset = Annotated[
     str | None, typer.Option(help="Another data set than the run was trained on.")
 ]
-Labels = Literal["needed", "if there", "not read"]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")]
 
 
 def main() -> None:
-    """Runs the command line; every expected failure ends in one message and an exit code."""
+    """Runs the command line; every failure ends in one message and an exit code."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    with _signals() as stopped:
+        try:
+            app()
+        except (Exception, SystemExit) as error:
+            done = isinstance(error, SystemExit) and not error.code
+            if stopped.is_set() and not isinstance(error, Interrupted) and not done:
+                error = Interrupted("stopped")  # whatever the interrupt broke
+            if isinstance(error, SystemExit):
+                raise
+            raise SystemExit(_say(error)) from None
+
+
+def _say(error: Exception) -> int:
+    """Prints what went wrong, in one line; gives the exit code."""
+    if isinstance(error, BrokenPipeError):  # the reader has enough, as in `lgcn settings | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, LGCNError | OSError):  # OSError: no permission, a file in the way
+        text = str(error)
+    elif ran_out_of_memory(error):
+        text = f"not enough memory: {first_line_of(error)}. A smaller graph, k or batch needs less"
+    elif os.environ.get("LGCN_DEBUG"):
+        raise error
+    else:
+        text = f"internal error, {type(error).__name__}: {first_line_of(error)}. {_report_file()}"
+    err.print(f"[red]Error:[/red] {escape(text)}", soft_wrap=True)
+    return getattr(error, "exit_code", 1)
+
+
+def _report_file() -> str:
+    """Keeps the traceback of the exception at hand in a file, and says where."""
     try:
-        app()
-    except (LGCNError, OSError) as error:  # OSError: a full disk, no permission, a file in the way
-        err.print(f"[red]Error:[/red] {escape(str(error))}", soft_wrap=True)
-        raise SystemExit(getattr(error, "exit_code", 1)) from None
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="lgcn-error-", suffix=".txt", delete=False
+        ) as file:
+            file.write(f"{sys.argv}\n{traceback.format_exc()}")
+    except OSError:
+        return "This is a bug in lgcn; please report it. LGCN_DEBUG=1 shows where it is"
+    return f"This is a bug in lgcn; please report it with {file.name}, which says where it is"
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM end a command in order; a second one ends the program at once.
+
+    Training has handlers of its own, which save its state (:mod:`lgcn.training.loop`).
+    """
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        if stopped.is_set():
+            os.write(2, b"Error: stopped\n")
+            os._exit(Interrupted.exit_code)
+        stopped.set()
+        raise KeyboardInterrupt
+
+    # A shell's background jobs ignore Ctrl-C.
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    previous = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield stopped
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)
 
 
 def _show_warning(message: Warning | str, *where: Any) -> None:
     """What the library warns of is meant for the user, not where in the code it was noticed."""
-    err.print(f"[yellow]Note:[/yellow] {escape(str(message))}", soft_wrap=True)
+    err.print(f"[yellow]Note:[/yellow] {escape(in_flags(str(message)))}", soft_wrap=True)
 
 
 def _version(value: bool) -> None:
@@ -76,7 +154,7 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(cls=Command)
 @takes_tables
 def train(
     *,
@@ -108,9 +186,8 @@ def train(
     tables: dict[str, Any],
 ) -> None:
     """Train an LGCN, or a rival (--recipe), on a data set or your own tables, and score it."""
-    from lgcn.data import load_dataset
+    from lgcn.data import check_dataset, load_dataset
     from lgcn.training import Config, Run
-    from lgcn.training import train as run_training
     from lgcn.training.config import merge_settings
 
     settings = {} if config is None else Config.from_toml(config)
@@ -126,7 +203,8 @@ def train(
         "max_steps": max_steps,
     }
     settings |= {key: value for key, value in flags.items() if value is not None}
-    _one_source(dataset, graph, bool(tables))
+    one_source(dataset, graph, bool(tables))
+    tables = both_tables(tables)
     if graph is not None:
         settings |= {"dataset": "store", "dataset_options": {"path": str(graph.absolute())}}
     if tables:
@@ -155,29 +233,25 @@ def train(
         options = chosen.dataset_options
         name = Path(str(options.get("nodes") or options.get("path") or chosen.dataset)).stem
         run = Run(folder if folder is not None else _new_folder(name, chosen.seed))
-        if run.started and not overwrite:
+        if run.holds_work and not overwrite:
             raise UsageError(
                 f"{run.folder} already holds a run; choose another --out, go on with it by "
                 "--resume, or replace it by --overwrite"
             )
+    check_dataset(chosen.dataset, root, **chosen.dataset_options)
     loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
+    from lgcn.training import train as run_training
+
     with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
         try:
             result = run_training(loaded, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
-        except KeyboardInterrupt:  # the second one; typer would end without a word
+        except KeyboardInterrupt:
+            if not run.holds_work:
+                raise Interrupted("stopped before the first checkpoint; nothing is kept") from None
             raise TrainingInterrupted(
                 f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
             ) from None
     _report(result.record, as_json)
-
-
-def _one_source(dataset: str | None, graph: Path | None, tables: bool) -> None:
-    """There is one graph to work on."""
-    given = {"--dataset": dataset is not None, "--graph": graph is not None}
-    given["your own --edges and --nodes"] = tables
-    named = [name for name, is_given in given.items() if is_given]
-    if len(named) > 1:
-        raise UsageError(f"give one of {' and '.join(named)}, not both")
 
 
 def _new_folder(name: str, seed: int) -> Path:
@@ -231,23 +305,25 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
     out.print(f"saved in {folder}; next: lgcn predict {folder} --output FILE.csv", soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=Command)
+@functools.partial(takes_tables, only=OF_NEW_TABLES)
 def evaluate(
     run: RunFolder,
     dataset: OtherDataset = None,
     graph: GraphStore = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
     root: Root = None,
     as_json: Json = False,
+    *,
+    tables: dict[str, Any],
 ) -> None:
     """Score a trained model on the training, validation and test nodes, or on another graph."""
+    trained = TrainedRun(run, dataset, root, graph, tables, labels="needed")
     from lgcn.graph import SPLITS
     from lgcn.sampling import separate
     from lgcn.training import evaluate as run_evaluation
     from lgcn.training.metrics import metric_name
 
-    model, loaded, spec, _ = load_run(run, dataset, root, graph, edges, nodes, labels="needed")
+    model, loaded, spec = trained.model(), trained.graph(), trained.spec
     scores = run_evaluation(model, separate(loaded), SPLITS)
     if not scores:
         raise UsageError(f"{loaded.name} has no labelled nodes to score")
@@ -265,7 +341,8 @@ def evaluate(
     out.print(table)
 
 
-@app.command()
+@app.command(cls=Command)
+@functools.partial(takes_tables, only=OF_NEW_TABLES)
 def predict(
     run: RunFolder,
     output: Annotated[
@@ -273,8 +350,6 @@ def predict(
     ],
     dataset: OtherDataset = None,
     graph: GraphStore = None,
-    edges: Edges = None,
-    nodes: Nodes = None,
     memory: MemoryCeiling = None,
     abstain_below: Annotated[
         float | None,
@@ -285,16 +360,25 @@ def predict(
     ] = False,
     root: Root = None,
     as_json: Json = False,
+    *,
+    tables: dict[str, Any],
 ) -> None:
     """Write label, confidence and class probabilities of every node to a table."""
-    from lgcn.inference import predict as run_prediction
-    from lgcn.layerwise import layerwise
     from lgcn.predictions import check_output, prediction_blocks, write_predictions
-    from lgcn.training import Run
 
     check_output(output)
+    if abstain_below is not None:
+        from lgcn.data.options import real_number
+
+        real_number("abstain_below", abstain_below, 0, 1)
+    if memory is not None:
+        parse_memory(memory)
     labels: Labels = "if there" if unlabelled_only else "not read"
-    model, loaded, spec, node_ids = load_run(run, dataset, root, graph, edges, nodes, labels=labels)
+    trained = TrainedRun(run, dataset, root, graph, tables, labels=labels)
+    from lgcn.inference import predict as run_prediction
+    from lgcn.layerwise import layerwise
+
+    model, loaded, spec = trained.model(), trained.graph(), trained.spec
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
     with step_progress(err) as on_progress:
         if memory is None:
@@ -304,11 +388,11 @@ def predict(
         blocks = prediction_blocks(
             scores,
             names,
-            node_ids=node_ids,
+            node_ids=trained.node_ids(),
             nodes=loaded.unlabelled() if unlabelled_only else None,
             on_progress=on_progress,
             multi_label=spec.multi_label,
-            temperature=Run(run).temperature(),
+            temperature=trained.folder.temperature(),
             abstain_below=abstain_below,
         )
         written = write_predictions(blocks, output)
@@ -320,70 +404,7 @@ def predict(
     out.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
 
 
-def load_run(
-    run: Path,
-    dataset: str | None,
-    root: Path | None,
-    store: Path | None,
-    edges: Path | None,
-    nodes: Path | None,
-    *,
-    labels: Labels,
-) -> tuple[Any, Any, Any, Any]:
-    """The model of a run, the graph to use it on, the model's specification, and the nodes' ids.
-
-    ``labels`` says what new tables must have.
-    """
-    from lgcn.data import load_dataset
-    from lgcn.training import Run
-
-    model, config, spec = Run(run).load_model()
-    options = dict(config.dataset_options) if dataset in (None, config.dataset) else {}
-    name = dataset or config.dataset
-    _one_source(dataset, store, edges is not None or nodes is not None)
-    if store is not None:
-        name, options = "store", {"path": str(store.absolute())}
-    if edges is not None or nodes is not None:
-        if edges is None or nodes is None:
-            raise UsageError("new tables are two: give both --edges and --nodes")
-        if name != "tables":  # the options of a store say nothing of tables
-            name, options = "tables", {}
-        options = _for_new_tables(options | table_paths(edges, nodes), labels)
-    if name == "tables":
-        encoder = Run(run).encoder()
-        if encoder is None:
-            raise UsageError(
-                f"{run} was not trained on tables, so it cannot read any; predict a data set by "
-                "--dataset, or a graph in Python by LGCNClassifier.load"
-            )
-        if "nodes" not in options:
-            raise UsageError(f"{run} does not name its tables; give --edges and --nodes")
-        options |= {"encoder": encoder, "label_names": spec.label_names}
-    graph = load_dataset(name, root, **options)
-    spec.check(graph)
-    if edges is not None and labels == "needed":
-        known = ~graph.unlabelled()
-        graph = replace(graph, train_mask=None, val_mask=None, test_mask=known, _derived={})
-    return model, graph, spec, cli_store.node_ids(graph, options.get("path"))
-
-
-def _for_new_tables(options: dict[str, Any], labels: Labels) -> dict[str, Any]:
-    """What a run's options say of tables that it was not trained on: not how to split them."""
-    from lgcn.data.tables.files import open_table
-
-    dropped = ["split_column", "labels_per_class", "val", "test", "split_seed"]
-    if labels == "if there":
-        format_ = {key: options[key] for key in ("delimiter", "encoding") if key in options}
-        columns = open_table(options["nodes"], "nodes", **format_).columns
-        wanted = options.get("label_column", [])
-        wanted = [wanted] if isinstance(wanted, str) else wanted
-        labels = "needed" if set(wanted) <= set(columns) else "not read"
-    if labels == "not read":
-        dropped += ["label_column", "label_separator"]
-    return {key: value for key, value in options.items() if key not in dropped}
-
-
-@app.command()
+@app.command(cls=Command)
 def settings(
     dataset: Annotated[
         str | None, typer.Option(help="Those of this data set; `tables` is any graph of your own.")
@@ -418,7 +439,7 @@ def settings(
         out.print("Recipes and data sets change some: lgcn settings --dataset tables")
 
 
-@app.command()
+@app.command(cls=Command)
 def warmup(as_json: Json = False) -> None:
     """Compile all kernels now, which takes minutes, so that no training waits for it."""
     from lgcn.warmup import warmup as run_warmup

@@ -8,14 +8,15 @@ from rich.table import Table
 
 from lgcn.cli_options import Json, Root
 from lgcn.cli_output import err, out, print_json
-from lgcn.cli_tables import takes_tables
+from lgcn.cli_tables import both_tables, takes_tables
+from lgcn.cli_words import Command
 from lgcn.errors import UsageError
 
 data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
 DatasetName = Annotated[str, typer.Argument(help="Name or .npz path.")]
 
 
-@data_app.command("list")
+@data_app.command("list", cls=Command)
 def data_list(as_json: Json = False) -> None:
     """The data sets known by name."""
     from lgcn.data import dataset_names, describe
@@ -32,21 +33,24 @@ def data_list(as_json: Json = False) -> None:
     out.print(table)
 
 
-@data_app.command("info")
+@data_app.command("info", cls=Command)
 def data_info(
     dataset: DatasetName,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
     """Sizes of a data set, or of a graph store."""
-    from lgcn.data import load_dataset
+    from lgcn.data import check_dataset, load_dataset
     from lgcn.data.store.format import is_store
-    from lgcn.graph import SPLITS
 
     if is_store(dataset):  # also one in a folder that has the name of a data set
-        graph = load_dataset("store", path=dataset)
+        name, options = "store", {"path": dataset}
     else:
-        graph = load_dataset(dataset, root)
+        name, options = dataset, {}
+    check_dataset(name, root, **options)
+    graph = load_dataset(name, root, **options)
+    from lgcn.graph import SPLITS
+
     degree = graph.rowptr.diff()
     record: dict[str, Any] = {
         "name": graph.name,
@@ -73,7 +77,7 @@ def data_info(
     out.print(table)
 
 
-@data_app.command("check")
+@data_app.command("check", cls=Command)
 @takes_tables
 def data_check(
     *,
@@ -85,12 +89,15 @@ def data_check(
     tables: dict[str, Any],
 ) -> None:
     """What was understood of your tables, or of a data set, and what looks wrong."""
-    from lgcn.data import load_dataset
-    from lgcn.data.check import check_graph
-    from lgcn.data.check_view import render
+    from lgcn.data import check_dataset, load_dataset
 
     if bool(tables) == (dataset is not None):
         raise UsageError("say what to check: --edges and --nodes, or --dataset")
+    tables = both_tables(tables)
+    check_dataset(dataset or "tables", root, **tables)
+    from lgcn.data.check import check_graph
+    from lgcn.data.check_view import render
+
     if tables:
         from lgcn.data.tables.import_tables import import_tables
 
@@ -105,7 +112,7 @@ def data_check(
         out.print(render(report))
 
 
-@data_app.command("path")
+@data_app.command("path", cls=Command)
 def data_path(
     dataset: DatasetName,
     root: Root = None,

@@ -113,10 +113,11 @@ def _run(
     root: Path | None,
 ) -> "Report":
     from lgcn.experiments.plans import make_plans
-    from lgcn.experiments.reproduce import reproduce as run_reproduction
 
     plans = make_plans(target, **chosen)
     device = _device(device)
+    from lgcn.experiments.reproduce import reproduce as run_reproduction
+
     if processes is None:
         processes = 1 if device == "cuda" else _cores()
     with _progress() as on_run:
@@ -138,10 +139,10 @@ def _names(given: list[str] | None) -> list[str]:
 
 
 def _device(name: str) -> str:
-    from lgcn.training.setup import pick_device
-
     if name not in ("auto", "cpu", "cuda"):
         raise UsageError(f"--device must be auto, cpu or cuda, got {name!r}")
+    from lgcn.training.setup import pick_device
+
     return pick_device(name).type
 
 

@@ -1,6 +1,5 @@
 """Commands on graph stores: generate, import, embed."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,10 @@ from rich.table import Table
 
 from lgcn.cli_options import GraphStore, Json, MemoryCeiling
 from lgcn.cli_output import err, out, print_json
+from lgcn.cli_runs import TrainedRun
+from lgcn.cli_words import flag_names, in_flags
 from lgcn.progress import step_progress
+from lgcn.sizes import format_memory, parse_memory
 
 StoreFolder = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the graph store.")]
 FeatureType = Annotated[
@@ -32,9 +34,14 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write a random graph of any size, with classes that can be learned, to a store."""
-    from lgcn.data.store.generate import generate_store
+    from lgcn.data.store.arguments import generated_sizes
 
-    with step_progress(err) as on_progress:
+    names = {f"num_{name}": f"--{name}" for name in ("nodes", "edges", "features", "classes")}
+    with flag_names(**names, features="--feature-type"), step_progress(err) as on_progress:
+        generated_sizes(nodes, edges, features, classes, seed)
+        _check_store(store, feature_type, memory, overwrite)
+        from lgcn.data.store.generate import generate_store
+
         header = generate_store(
             store,
             num_nodes=nodes,
@@ -79,10 +86,15 @@ def import_(
     tables: dict[str, Any],
 ) -> None:
     """Write edges, and perhaps a node table, that may be larger than memory to a store."""
-    from lgcn.data.store.import_store import import_store
-    from lgcn.memory import format_memory
+    from lgcn.data.tables.paths import EDGE_SUFFIXES, check_tables, table_kind
 
-    with step_progress(err) as on_progress:
+    with flag_names(features="--feature-type"), step_progress(err) as on_progress:
+        _check_store(store, feature_type, memory, overwrite)
+        for path in (*edges, *(more or [])):
+            table_kind(path, "edges", EDGE_SUFFIXES)
+        check_tables(None, **{"nodes": None, **tables})
+        from lgcn.data.store.import_store import import_store
+
         counts = import_store(
             store,
             [*edges, *(more or [])],
@@ -107,7 +119,7 @@ def import_(
         elif isinstance(value, int | float):
             table.add_row(key.replace("_", " "), f"{value:,.{0 if isinstance(value, int) else 1}f}")
     for note in counts.get("notes", ()):
-        err.print(f"[yellow]Note:[/yellow] {escape(note)}", soft_wrap=True)
+        err.print(f"[yellow]Note:[/yellow] {escape(in_flags(note))}", soft_wrap=True)
     out.print(table)
     if not undirected:
         err.print(
@@ -126,17 +138,20 @@ def embed(
     as_json: Json = False,
 ) -> None:
     """Write the embeddings of all nodes after a layer."""
-    from lgcn.cli import load_run
     from lgcn.embeddings import check_output, write_embeddings
-    from lgcn.layerwise import layerwise
 
     check_output(output)
-    model, loaded, _, ids = load_run(run, None, None, graph, None, None, labels="not read")
+    if memory is not None:
+        parse_memory(memory)
+    trained = TrainedRun(run, None, None, graph, {}, labels="not read")
+    from lgcn.layerwise import layerwise
+
+    model, loaded = trained.model(), trained.graph()
     with step_progress(err) as on_progress:
         found = layerwise(
             model, loaded, layer=layer, memory=memory or "1GB", on_progress=on_progress
         )
-        write_embeddings(found, output, node_ids=ids, on_progress=on_progress)
+        write_embeddings(found, output, node_ids=trained.node_ids(), on_progress=on_progress)
     record = {"output": str(output), "nodes": found.shape[0], "width": found.shape[1]}
     if as_json:
         print_json(record)
@@ -145,12 +160,10 @@ def embed(
     out.print(escape(text), soft_wrap=True)
 
 
-def node_ids(graph: Any, store: str | None) -> Callable[[int, int], Any] | None:
-    """Gives the ids of a range of nodes: from the store, or of the graph in memory."""
-    if store is not None:
-        from lgcn.data.store.open_store import open_store
+def _check_store(store: Path, feature_type: str, memory: str, overwrite: bool) -> None:
+    """What can be wrong with a new store whatever goes into it."""
+    from lgcn.data.store.arguments import check_target, feature_kind
 
-        return open_store(store, verify=False).node_ids  # it was verified when it was loaded
-    if graph.node_ids is None:
-        return None
-    return lambda start, stop: graph.node_ids[start:stop]
+    feature_kind(feature_type)
+    parse_memory(memory)
+    check_target(store.absolute(), overwrite)

@@ -18,16 +18,32 @@ def _option(help_: str, **more: Any) -> Any:
     return typer.Option(help=help_, rich_help_panel=PANEL, **more)
 
 
-Edges = Annotated[
-    Path | None, _option("Edge table: CSV, TSV, Parquet or NPZ; `none` for a graph without edges.")
-]
-Nodes = Annotated[Path | None, _option("Node table: a row a node, its id, label and features.")]
+# What a trained model can be told of tables: where they are and what their columns are called. How
+# to split them, and which columns are features, is of training.
+OF_NEW_TABLES = (
+    "edges",
+    "nodes",
+    "label_column",
+    "label_separator",
+    "id_column",
+    "source_column",
+    "target_column",
+    "weight_column",
+    "unknown_nodes",
+    "delimiter",
+    "encoding",
+)
 
 
 def _flags(
     *,
-    edges: Edges = None,
-    nodes: Nodes = None,
+    edges: Annotated[
+        Path | None,
+        _option("Edge table: CSV, TSV, Parquet or NPZ; `none` for a graph without edges."),
+    ] = None,
+    nodes: Annotated[
+        Path | None, _option("Node table, one row per node: id, label, features.")
+    ] = None,
     label_column: Annotated[
         Columns, _option("Column of the labels; repeat it for 0/1 columns, one a label.")
     ] = None,
@@ -74,20 +90,25 @@ def _flags(
 
 
 def takes_tables(
-    command: Callable[..., None], *, leave_out: Collection[str] = ()
+    command: Callable[..., None],
+    *,
+    only: Collection[str] | None = None,
+    leave_out: Collection[str] = (),
 ) -> Callable[..., None]:
     """Gives a command the flags above; it gets what was set as a dict ``tables``.
 
     Args:
         command: The command.
+        only: The flags that it gets. (default: all)
         leave_out: Flags that it has itself, or not at all. (default: none)
     """
-    flags = {n: p for n, p in inspect.signature(_flags).parameters.items() if n not in leave_out}
+    every = inspect.signature(_flags).parameters
+    flags = {n: every[n] for n in (every if only is None else only) if n not in leave_out}
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
         tables = {name: given.pop(name) for name in flags}
-        command(**given, tables=_given(tables) if leave_out else _checked(_given(tables)))
+        command(**given, tables=_given(tables))
 
     own = inspect.signature(command)
     kept = [parameter for name, parameter in own.parameters.items() if name != "tables"]
@@ -107,20 +128,23 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checked(tables: dict[str, Any]) -> dict[str, Any]:
-    """The options, if they name both tables or nothing."""
+def both_tables(tables: dict[str, Any]) -> dict[str, Any]:
+    """The options, with absolute paths, if they name both tables or nothing."""
     if not tables:
         return {}
-    if "nodes" not in tables or "edges" not in tables:
-        flag = "--" + next(iter(tables)).replace("_", "-")
-        raise UsageError(
-            f"{flag} needs both tables, --edges and --nodes; a graph without edges has --edges none"
-        )
-    return tables | table_paths(tables["edges"], tables["nodes"])
+    for missing, other in (("nodes", "edges"), ("edges", "nodes")):
+        if missing not in tables:
+            named = other if other in tables else next(iter(tables))
+            raise UsageError(
+                f"--{named.replace('_', '-')} needs --{missing} too: edges and nodes are two "
+                "tables, and --nodes has every node that --edges names. For a graph without "
+                "edges, give --edges none"
+            )
+    return tables | _paths(tables["edges"], tables["nodes"])
 
 
-def table_paths(edges: Path, nodes: Path) -> dict[str, Any]:
-    """The paths as options; absolute, so that a run can be resumed and used from any folder."""
+def _paths(edges: Path, nodes: Path) -> dict[str, Any]:
+    """Absolute, so that a run can be resumed and used from any folder."""
     no_edges = str(edges) == "none" and not edges.exists()
     return {
         "edges": None if no_edges else str(edges.absolute()),

@@ -1,15 +1,20 @@
 """Embeddings of nodes as files, written by blocks of rows."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
 
 from lgcn.errors import UsageError
 from lgcn.files import atomic
-from lgcn.layerwise import OnProgress, read_blocks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lgcn.layerwise import OnProgress
 
 SUFFIXES = (".npy", ".parquet")
 
@@ -55,6 +60,8 @@ def write_embeddings(
 
 
 def _write_npy(embeddings: Tensor, file: IO[bytes], on_progress: OnProgress | None) -> None:
+    from lgcn.layerwise import read_blocks
+
     num_rows, width = embeddings.shape
     dtype = embeddings[:0].numpy().dtype
     header = {
@@ -76,6 +83,8 @@ def _write_parquet(
 ) -> None:
     import pyarrow as pa
     from pyarrow import parquet
+
+    from lgcn.layerwise import read_blocks
 
     writer = None
     try:

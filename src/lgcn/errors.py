@@ -2,7 +2,7 @@
 
 Wrong arguments of library functions are plain ``ValueError``. The classes here are for what goes
 wrong outside a call: files, configuration and runs. The command line turns them into a message and
-an exit code; anything else it lets through is a bug.
+an exit code; any other exception is a bug, which it reports as one.
 """
 
 
@@ -30,7 +30,26 @@ class TrainingDiverged(LGCNError):
     """The loss is no longer a finite number."""
 
 
-class TrainingInterrupted(LGCNError):
-    """The user stopped the run; its state is saved."""
+class Interrupted(LGCNError):
+    """The user stopped the command, by Ctrl-C or a signal."""
 
     exit_code = 130
+
+
+class TrainingInterrupted(Interrupted):
+    """The user stopped the run; its state is saved."""
+
+
+def ran_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the machine's memory, not a GPU's, was too little.
+
+    NumPy and Arrow raise MemoryError, torch's CPU allocator RuntimeError.
+    """
+    torch_says = isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    return isinstance(error, MemoryError) or torch_says
+
+
+def first_line_of(error: BaseException) -> str:
+    """What an error says, in one line that is not long."""
+    text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return text if len(text) <= 300 else f"{text[:297]}..."

@@ -22,12 +22,13 @@ from torch.nn import BatchNorm1d, Module
 from lgcn.csr import CSR
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.memory import needs_memory, parse_memory
+from lgcn.memory import needs_memory
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.scratch import Scratch
+from lgcn.sizes import parse_memory
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -71,7 +72,7 @@ def layerwise(
     if not isinstance(model, LGCN):
         raise UsageError(
             f"only an LGCN goes layer by layer, got {type(model).__name__}: predict the whole "
-            "graph, without memory (--memory)"
+            "graph, without memory"
         )
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")

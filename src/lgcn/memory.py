@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -14,14 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lgcn.errors import LGCNError, UsageError
-
-_UNITS = {"": 0, "b": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
-_BINARY = {"ki": 1, "kib": 1, "mi": 2, "mib": 2, "gi": 3, "gib": 3, "ti": 4, "tib": 4}
+from lgcn.errors import LGCNError, first_line_of, ran_out_of_memory
 
 
 class OutOfMemory(LGCNError, torch.OutOfMemoryError):
-    """A GPU has too little memory; the message says for what, and what would need less."""
+    """There is too little memory; the message says for what, and what would need less."""
 
 
 @contextlib.contextmanager
@@ -31,11 +27,15 @@ def needs_memory(what: str) -> Iterator[None]:
         yield
     except OutOfMemory:  # what ran out inside knows better
         raise
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        on_gpu = isinstance(error, torch.OutOfMemoryError)
+        if not on_gpu and not ran_out_of_memory(error):
+            raise
         raise OutOfMemory(
-            f"not enough GPU memory for {what}. Less is needed by smaller sub-graphs "
-            "(training=subgraph, a smaller max_nodes or subgraphs_per_batch), by a smaller k, or "
-            f"on the CPU (device=cpu). torch says: {str(error).splitlines()[0]}"
+            f"not enough {'GPU ' if on_gpu else ''}memory for {what}. Less is needed by smaller "
+            "sub-graphs (training=subgraph, a smaller max_nodes or subgraphs_per_batch)"
+            f"{', by a smaller k, or on the CPU (device=cpu)' if on_gpu else ' or by a smaller k'}"
+            f". The error was: {first_line_of(error)}"
         ) from error
 
 
@@ -56,42 +56,6 @@ def empty(
         return torch.empty(tuple(shape), dtype=dtype, device=like.device)
 
 
-def parse_memory(value: str | int, option: str = "memory") -> int:
-    """A number of bytes from what a user writes, such as ``"2GB"``.
-
-    Args:
-        value: Bytes as an int, or a number with a unit: kB, MB, GB and TB are powers of 1000, KiB,
-            MiB, GiB and TiB powers of 1024.
-        option: The option's name, for the message.
-    """
-    wanted = f"{option} must be a size such as '2GB', '512MB' or '1.5GiB', got {value!r}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        size = float(value)
-    else:
-        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", str(value).lower())
-        if not isinstance(value, str) or found is None:
-            raise UsageError(wanted)
-        number, unit = float(found[1]), found[2]
-        if unit in _BINARY:
-            size = number * 1024 ** _BINARY[unit]
-        elif unit in _UNITS:
-            size = number * 1000 ** _UNITS[unit]
-        else:
-            raise UsageError(f"{wanted}. The units are kB, MB, GB, TB, KiB, MiB, GiB and TiB")
-    if not 1 <= size < 2**63:
-        raise UsageError(wanted)
-    return int(size)
-
-
-def format_memory(size: float) -> str:
-    """A number of bytes in a message, rounded up: a user may give it back as it is."""
-    for unit, power in (("GB", 3), ("MB", 2), ("kB", 1)):
-        if size >= 1000**power:
-            tenths = -int(-size * 10 // 1000**power)
-            return f"{tenths / 10:g} {unit}"
-    return f"{size:.0f} bytes"
-
-
 def anonymous_memory() -> int:
     """Bytes of this process that are in memory and in no file: what the machine cannot drop.
 
@@ -99,13 +63,34 @@ def anonymous_memory() -> int:
     Linux), the largest resident size so far, which is more.
     """
     try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return int(status.split("RssAnon:")[1].split(None, 1)[0]) * 1024
+        return _kilobytes(Path("/proc/self/status"), "RssAnon:")
     except (OSError, IndexError):
         import resource
 
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return largest if sys.platform == "darwin" else largest * 1024
+
+
+def available_memory() -> int | None:
+    """Bytes that this process can still get, by the machine and by its control group.
+
+    ``None`` where the system does not tell (other than Linux).
+    """
+    found = []
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        found.append(_kilobytes(Path("/proc/meminfo"), "MemAvailable:"))
+    group = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError, IndexError, ValueError):  # "max" is no limit
+        limit, taken = (
+            int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current")
+        )
+        files = int((group / "memory.stat").read_text("ascii").split("\nfile ")[1].split()[0])
+        found.append(max(0, limit - taken + files))  # what is cached of files can be dropped
+    return min(found, default=None)
+
+
+def _kilobytes(path: Path, key: str) -> int:
+    return int(path.read_text("ascii").split(key)[1].split(None, 1)[0]) * 1024
 
 
 def trim_memory() -> None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import torch
-from torch import Tensor
 
-from lgcn.calibration import calibrated, confidence
 from lgcn.data.options import real_number
 from lgcn.errors import UsageError
 from lgcn.files import atomic
-from lgcn.layerwise import OnProgress, read_blocks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lgcn.layerwise import OnProgress
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 SEPARATOR = ";"  # between the labels of a node that has several
@@ -50,6 +51,8 @@ def predictions(
         node_ids: The ids of the nodes. (default: their numbers)
         abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
     """
+    from lgcn.calibration import calibrated, confidence
+
     num_nodes, num_classes = logits.shape
     if len(label_names) != num_classes:
         raise UsageError(
@@ -93,6 +96,8 @@ def prediction_blocks(
         on_progress: Called after each piece with a name, the nodes done, and all nodes.
         **options: ``multi_label``, ``temperature`` and ``abstain_below`` of :func:`predictions`.
     """
+    from lgcn.layerwise import read_blocks
+
     for start, stop, logits in read_blocks(scores):
         ids = np.arange(start, stop) if node_ids is None else node_ids(start, stop)
         table = predictions(logits, label_names, node_ids=ids, **options)
@@ -115,7 +120,7 @@ def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
     """The labels of each node above one half, joined to one text."""
     texts = [str(name) for name in names]
     counts = (chances > 0.5).sum(dim=1).tolist()
-    labels = iter(torch.nonzero(chances > 0.5)[:, 1].tolist())
+    labels = iter((chances > 0.5).nonzero()[:, 1].tolist())
     rows = [SEPARATOR.join(texts[next(labels)] for _ in range(count)) for count in counts]
     return np.array(rows, dtype=object)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -36,8 +35,9 @@ def epoch_progress(
     if not show:
         yield None
         return
-    # Rich draws in notebooks by ipywidgets, and without them only warns that they are missing.
-    if console.is_jupyter and find_spec("ipywidgets") is None:
+    # Rich draws in notebooks by ipywidgets: it leaves an empty Output() in the cell, and without
+    # them only warns that they are missing.
+    if console.is_jupyter:
         yield _line(max_epochs, patience)
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -64,13 +64,21 @@ def test_resume_takes_the_same_settings_however_they_are_written(lgcn_, place: P
 
 
 def test_a_second_interrupt_says_how_to_go_on(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    def impatient(*args: Any, **more: Any) -> None:
-        raise KeyboardInterrupt
+    train_epoch = loop._train_epoch
 
+    def impatient(*args: Any, **more: Any) -> Any:
+        if Run("a").load_checkpoint() is not None:
+            raise KeyboardInterrupt
+        return train_epoch(*args, **more)
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
     monkeypatch.setattr(loop, "_train_epoch", impatient)
     output = lgcn_("train", "--config", "small.toml", "--out", "a")
     assert output.code == 130
-    assert "lgcn train --resume --out a" in output.err
+    monkeypatch.setattr(loop, "_train_epoch", train_epoch)
+    command = re.search("lgcn (train --resume --out a)", output.err)
+    assert command is not None
+    assert lgcn_(*shlex.split(command[1]), "--json").json["epochs"] == 5
 
 
 def test_a_run_stopped_by_ctrl_c_can_be_gone_on_with(lgcn_, place: Path):

@@ -64,10 +64,10 @@ def test_odd_node_tables_that_do(lgcn_, columns: Columns, note: str):
         ("source,target\n", r"edges\.csv has no edges \(0 rows"),
         ("source,target\np1,p1\n", r"no edges \(1 rows, of which 1 are self-loops"),
         ("source,target\np1,x1\n", r"1 of 1 edges .*line 2 \(target 'x1'\).*--unknown-nodes drop"),
-        ("source;target\np1;p2,5\n", r"line 1: ',' parts no columns.*delimiter=';'"),
+        ("source;target\np1;p2,5\n", r"line 1: ',' parts no columns.*--delimiter ';'"),
         ("p1,p2\np3,p4\n", r"first line must be column names, got the edge 'p1' to 'p2'"),
         ("source,target\np1,p2,p3\n", r"line 2: must have 2 cells.*got 3"),
-        ("source,target\np1,\xe4\n", r"line 2: not in utf-8 \(byte 0xe4\).*encoding='latin-1'"),
+        ("source,target\np1,\xe4\n", r"line 2: not in utf-8 \(byte 0xe4\).*--encoding latin-1"),
         ("", r"edges\.csv is empty"),
         ("source\np1\n", r"must have two columns"),
     ],
@@ -84,30 +84,30 @@ def test_bad_edge_tables(lgcn_, content: str, message: str):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--edges", "edges.csv", "--label-column", "topic"], 2, "both tables"),
+        (["--edges", "edges.csv", "--label-column", "topic"], 2, "--edges needs --nodes"),
         (["--nodes", "nodes.csv", "--label-column", "topic"], 2, "--edges none"),
-        (["--label-column", "topic"], 2, "--label-column needs both tables"),
-        (["--directed"], 2, "--directed needs both tables"),
+        (["--label-column", "topic"], 2, "--label-column needs --nodes"),
+        (["--directed"], 2, "--directed needs --nodes"),
         ([*OWN], 2, "--label-column is missing"),
         ([*TOPIC, "--dataset", "digits"], 2, "not both"),
         ([*OWN, "--label-column", "topics"], 2, "did you mean 'topic'?"),
         ([*TOPIC, "--id-column", "idd"], 2, "did you mean 'id'?"),
-        ([*TOPIC, "--split-column", "part"], 2, "split_column"),
+        ([*TOPIC, "--split-column", "part"], 2, "--split-column"),
         ([*TOPIC, "--source-column", "source"], 2, "given together"),
-        ([*TOPIC, "--weight-column", "w"], 2, "weight_column must name a column, got 'w'"),
+        ([*TOPIC, "--weight-column", "w"], 2, "--weight-column must name a column, got 'w'"),
         ([*TOPIC, "--weight-column", "source"], 2, "'source'"),
-        ([*TOPIC, "--ignore-columns", "nope"], 2, "ignore_columns"),
-        ([*TOPIC, "--text-columns", "id"], 2, "'id' is named in id_column and in text_columns"),
-        ([*TOPIC, "--val", "0.7", "--test", "0.4"], 2, "val + test must be below 1"),
+        ([*TOPIC, "--ignore-columns", "nope"], 2, "--ignore-columns"),
+        ([*TOPIC, "--text-columns", "id"], 2, "'id' is named in --id-column and in --text-columns"),
+        ([*TOPIC, "--val", "0.7", "--test", "0.4"], 2, "--val + --test must be below 1"),
         ([*TOPIC, "--val", "-1"], 2, "val must be a number from 0 to 1"),
         ([*TOPIC, "--val", "0"], 2, "no val nodes"),
         ([*TOPIC, "--val", "0.2", "--labels-per-class", "5"], 2, "Leave out all but one"),
-        ([*TOPIC, "--labels-per-class", "0"], 2, "labels_per_class"),
-        ([*TOPIC, "--split-seed", "-1"], 2, "split_seed"),
+        ([*TOPIC, "--labels-per-class", "0"], 2, "--labels-per-class"),
+        ([*TOPIC, "--split-seed", "-1"], 2, "--split-seed"),
         ([*TOPIC, "--unknown-nodes", "keep"], 2, "'error' or 'drop', got 'keep'"),
         ([*TOPIC, "--delimiter", "::"], 2, "delimiter must be one character, got '::'"),
         ([*TOPIC, "--encoding", "klingon"], 2, "encoding must be one that Python knows"),
-        ([*TOPIC, "--label-separator", ""], 2, "label_separator"),
+        ([*TOPIC, "--label-separator", ""], 2, "--label-separator"),
         (["--edges", "no.csv", "--nodes", "nodes.csv", "--label-column", "topic"], 1, "no.csv"),
         (["--edges", "e.xlsx", "--nodes", "nodes.csv", "--label-column", "topic"], 2, ".xlsx"),
         (["--edges", ".", "--nodes", "nodes.csv", "--label-column", "topic"], 2, "must end in"),
@@ -131,7 +131,7 @@ def test_predictions_have_a_format(lgcn_, trained: Path, name: str):
 def test_abstain_below_is_a_probability(lgcn_, trained: Path, value: str):
     output = lgcn_("predict", trained, "--output", "p.csv", "--abstain-below", value)
     assert output.code == 2
-    assert "abstain_below" in output.message
+    assert "--abstain-below" in output.message
     assert not Path("p.csv").exists()
 
 

@@ -148,7 +148,7 @@ def test_predict_new_nodes_without_labels_only(lgcn_, trained: Path):
         ({"age": ["x"] * 24}, "'age', line 2"),
         ({"age": ["inf"] * 24}, "'age', line 2"),
         ({"topic": ["art", "chess"] * 12}, "'chess'"),
-        ({"topic": []}, "label_column"),
+        ({"topic": []}, "--label-column"),
         ({"topic": [""] * 24}, "label"),
     ],
 )
@@ -161,8 +161,8 @@ def test_new_tables_that_do_not_fit(lgcn_, trained: Path, columns: Columns, mess
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--nodes", "nodes.csv"], "give both --edges and --nodes"),
-        (["--edges", "edges.csv"], "give both --edges and --nodes"),
+        (["--nodes", "nodes.csv"], "--nodes needs --edges"),
+        (["--edges", "edges.csv"], "--edges needs --nodes"),
         ([*OWN, "--dataset", "digits"], "not both"),
     ],
 )

@@ -67,7 +67,7 @@ def test_notes_go_to_standard_error(lgcn_):
     output = lgcn_("train", *TOPIC, *RUN, "--json")
     assert output.json["dataset"] == "tables"
     (note,) = output.notes("edges.csv")
-    assert "weight_column='weight'" in note
+    assert "--weight-column weight" in note
 
 
 def test_the_default_folder_has_the_name_of_the_node_table(lgcn_):

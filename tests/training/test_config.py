@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from lgcn import LGCN, Graph
+from lgcn.choices import MODELS
 from lgcn.data.check import suggest_k
 from lgcn.errors import UsageError
-from lgcn.nn.models import MODELS
 from lgcn.training import Config
 from lgcn.training.config import (
     EVALUATED_VALUES,

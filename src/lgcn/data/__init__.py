@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lgcn.data.digits import load_digits
 from lgcn.data.locate import missing_files
@@ -15,12 +15,17 @@ from lgcn.data.npz import HALF, find_npz, load_half, load_npz, npz_names
 from lgcn.data.planetoid import load_planetoid, planetoid_files
 from lgcn.data.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
 from lgcn.data.splits import random_split
+from lgcn.data.store.files import read_header
 from lgcn.data.store.format import is_store
 from lgcn.data.synthetic import synthetic
+from lgcn.data.tables.paths import check_tables
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 __all__ = [
+    "check_dataset",
     "dataset_files",
     "dataset_names",
     "describe",
@@ -126,6 +131,29 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
             (default: none)
         **options: Those of the data set's own function, for example ``normalize_features``.
     """
+    return _with_options(name, root, options).load(**options)
+
+
+def check_dataset(name: str, root: str | Path | None = None, **options: Any) -> None:
+    """Refuses what :func:`load_dataset` would refuse before it reads data, without importing torch.
+
+    That is a name that does not exist, an option that the data set does not have, and a file, a
+    store or a column of a table that is not there.
+
+    Args:
+        name, root, **options: See :func:`load_dataset`.
+    """
+    if name == "tables" and {"edges", "nodes"} <= options.keys():
+        check_tables(**options)
+        return
+    _with_options(name, root, options)
+    store = options.get("path") if name == "store" else name if is_store(name) else None
+    if store is not None:
+        read_header(Path(store))
+
+
+def _with_options(name: str, root: str | Path | None, options: Mapping[str, Any]) -> _Dataset:
+    """The data set, if it has the options."""
     dataset = _dataset(name, root)
     valid = list(inspect.signature(_signature_of(dataset.load)).parameters)
     if "root" in valid:
@@ -135,12 +163,12 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
         if option not in valid:
             raise UsageError(
                 f"{name} has no option {option!r}{_suggest(option, valid)}. "
-                f"It has: {', '.join(valid)}"
+                f"It has: {', '.join(map(repr, valid))}"
             )
     for option in {"tables": ("edges", "nodes"), "store": ("path",)}.get(name, ()):
         if option not in options:
             raise UsageError(f"the data set {name!r} needs the option {option}, got none")
-    return dataset.load(**options)
+    return dataset
 
 
 def _signature_of(load: Callable[..., Graph]) -> Callable[..., Any]:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcn.data.tables.source import first_line_of
-from lgcn.errors import DataError
+from lgcn.errors import DataError, first_line_of
 
 
 def read_npy(path: Path) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
 
 from lgcn.data.options import whole_number
 from lgcn.data.splits import random_split
-from lgcn.graph import Graph
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 NUM_IMAGES = 1797
 
@@ -26,10 +29,13 @@ def load_digits(
             ones by Euclidean distance. (default: 10)
         labels_per_class, num_val, split_seed: See :func:`lgcn.data.splits.random_split`.
     """
-    # Imported here since scikit-learn takes longer to import than all other loaders to run.
+    n_neighbors = whole_number("n_neighbors", n_neighbors, 1, NUM_IMAGES - 1)
+    # These take seconds to import.
+    import torch
     from sklearn import datasets, neighbors
 
-    n_neighbors = whole_number("n_neighbors", n_neighbors, 1, NUM_IMAGES - 1)
+    from lgcn.graph import Graph
+
     images, classes = datasets.load_digits(return_X_y=True)
     images = images / 16  # pixels are 0 to 16
     nearest = neighbors.kneighbors_graph(images, n_neighbors, include_self=False).tocoo()

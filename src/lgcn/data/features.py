@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
-import torch
-from torch import Tensor
 
-from lgcn.csr import sparse_features
 from lgcn.data.arrays import check_array
 from lgcn.errors import DataError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], path: Path) -> Any:
@@ -29,7 +28,9 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
             f"({len(indices)}), got {indptr[0]} to {indptr[-1]}"
         )
     check_array(values, "feature values", path, indices.shape)
-    matrix = scipy.sparse.csr_matrix(
+    from scipy.sparse import csr_matrix
+
+    matrix = csr_matrix(
         (values.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), shape=shape
     )
     matrix.sum_duplicates()
@@ -38,12 +39,18 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
 
 def row_normalize(matrix: Any) -> Any:
     """Divides each row of a CSR matrix by its sum; rows that sum to zero stay as they are."""
+    from scipy.sparse import diags
+
     sums = np.asarray(matrix.sum(axis=1)).ravel()
-    return scipy.sparse.diags(1 / np.where(sums == 0, 1, sums)).tocsr() @ matrix
+    return diags(1 / np.where(sums == 0, 1, sums)).tocsr() @ matrix
 
 
 def sparse_tensor(matrix: Any) -> Tensor:
     """A CSR matrix as torch's sparse CSR tensor of float32."""
+    import torch
+
+    from lgcn.csr import sparse_features
+
     matrix.sort_indices()
     return sparse_features(
         torch.from_numpy(matrix.indptr.astype(np.int64)),

@@ -60,6 +60,6 @@ def missing_files(
     return DataError(
         f"the files of {dataset} are not on this machine. "
         f"Looked for {', '.join(names)} together in one of these folders{inside}:{folders}\n"
-        "Set LGCN_DATA, root or --root to the folder that holds them"
+        "Set LGCN_DATA or give root: the folder that holds them"
         + (f", {advice}." if advice else ".")
     )

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from lgcn.data.arrays import check_array, read_npz
 from lgcn.data.features import checked_csr, row_normalize, sparse_tensor
@@ -27,7 +26,9 @@ from lgcn.data.locate import data_folders, find_files
 from lgcn.data.options import real_number
 from lgcn.data.splits import fraction_split, random_split
 from lgcn.errors import DataError
-from lgcn.graph import Graph
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
 MAX_CLASSES = 1_000_000  # more is damage, and would ask for memory by the number of classes
@@ -53,6 +54,10 @@ def load_npz(
             numbers; half of the others are validation nodes, half test nodes. (default: none)
         normalize_features: Divide each node's features by their sum. (default: ``True``)
     """
+    import torch
+
+    from lgcn.graph import Graph
+
     path = Path(path)
     arrays = read_npz(path, REQUIRED, OPTIONAL)
     labels = check_array(

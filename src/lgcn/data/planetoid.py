@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
-import torch
 
 from lgcn.data.arrays import check_array
 from lgcn.data.checksums import PLANETOID
-from lgcn.data.download import download
 from lgcn.data.features import row_normalize, sparse_tensor
 from lgcn.data.locate import cache_folder, find_files, missing_files
 from lgcn.data.pickles import read_pickle
 from lgcn.errors import DataError
-from lgcn.graph import Graph
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/"
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
@@ -39,6 +38,11 @@ def load_planetoid(
         normalize_features: Divide each node's features by their sum. (default: ``True``)
     """
     files = find_files(_file_names(name), root, _subfolders(name)) or _download(name, root)
+    import scipy.sparse
+    import torch
+
+    from lgcn.graph import Graph
+
     paths = dict(zip(PARTS, files, strict=True))
     allx, tx = (_read_matrix(paths[part]) for part in ("allx", "tx"))
     num_known, num_test = allx.shape[0], tx.shape[0]
@@ -87,7 +91,11 @@ def planetoid_files(name: str, root: str | Path | None = None) -> list[Path]:
     files = find_files(_file_names(name), root, _subfolders(name))
     if files is None:
         raise missing_files(
-            name, _file_names(name), root, _subfolders(name), advice="or load it to download them"
+            name,
+            _file_names(name),
+            root,
+            _subfolders(name),
+            advice=f"or download them by: lgcn data info {name}",
         )
     return files
 
@@ -102,6 +110,8 @@ def _subfolders(name: str) -> list[str]:
 
 
 def _download(name: str, root: str | Path | None) -> list[Path]:
+    from lgcn.data.download import download  # imports Python's HTTP
+
     targets = [cache_folder() / "planetoid" / file for file in _file_names(name)]
     try:
         for target in targets:
@@ -114,8 +124,10 @@ def _download(name: str, root: str | Path | None) -> list[Path]:
 
 
 def _read_matrix(path: Path) -> Any:
+    from scipy.sparse import issparse
+
     value = read_pickle(path)
-    if not scipy.sparse.issparse(value):
+    if not issparse(value):
         raise DataError(f"{path} must hold a sparse matrix, got {type(value).__name__}")
     return value
 

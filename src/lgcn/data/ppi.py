@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from lgcn.data.arrays import check_array, read_npy, read_npz
 from lgcn.data.features import standardize
 from lgcn.data.locate import find_files, missing_files
 from lgcn.errors import DataError
-from lgcn.graph import Graph
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 SPLITS = ("train", "valid", "test")
 PARTS = ("graph.json", "feats.npy", "labels.npy", "graph_id.npy")
@@ -113,7 +114,7 @@ def ppi_files(root: str | Path | None = None) -> list[Path]:
     """Where the twelve files of ``ppi`` are on this machine."""
     files = find_files(FILES, root, SUBFOLDERS)
     if files is None:
-        advice = "for example to the folder that you gave to torch_geometric.datasets.PPI"
+        advice = "for example the folder that you gave to torch_geometric.datasets.PPI"
         raise missing_files("ppi", FILES, root, SUBFOLDERS, advice=advice)
     return files
 
@@ -155,6 +156,10 @@ def _assemble(
     genes: Any = None,
 ) -> Graph:
     """Sorts nodes by split and graph, and makes one graph of it."""
+    import torch
+
+    from lgcn.graph import Graph
+
     if not (split == 0).any():
         raise DataError(f"{where}: there must be training nodes, got none")
     order = np.lexsort((graph_id, split))

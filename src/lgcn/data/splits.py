@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from lgcn.data.options import real_number, whole_number
 from lgcn.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def random_split(
@@ -44,8 +45,7 @@ def random_split(
     num_val = min(num_val, len(rest) // 2)
     masks[1, rest[:num_val]] = True
     masks[2, rest[num_val:]] = True
-    train_mask, val_mask, test_mask = torch.from_numpy(masks)
-    return train_mask.clone(), val_mask.clone(), test_mask.clone()
+    return _tensors(masks)
 
 
 def fraction_split(
@@ -113,6 +113,12 @@ def fraction_split(
                 split[(split > 0).argmax()] = number
     masks = np.zeros((3, len(labels)), dtype=bool)
     masks[split, nodes] = True
+    return _tensors(masks)
+
+
+def _tensors(masks: Any) -> tuple[Tensor, Tensor, Tensor]:
+    import torch
+
     train_mask, val_mask, test_mask = torch.from_numpy(masks)
     return train_mask.clone(), val_mask.clone(), test_mask.clone()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from lgcn.data.options import real_number, whole_number
 from lgcn.data.splits import random_split
-from lgcn.graph import Graph
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 MAX_ROUNDS = 20
 
@@ -51,6 +52,9 @@ def synthetic(
     skew = real_number("skew", skew, 0, 1)
     noise = real_number("noise", noise, 0)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
+    import torch
+
+    from lgcn.graph import Graph
 
     y = rng.permutation(num_nodes) % num_classes
     weight = rng.permutation(np.arange(1, num_nodes + 1, dtype=np.float64)) ** -skew

@@ -11,7 +11,6 @@ from typing import Any
 
 from lgcn.data import load_dataset
 from lgcn.experiments.systems import SYSTEMS
-from lgcn.memory import release_memory
 
 # Graphs without a split: 20 labels a class are for training, or half of all labels.
 GRAPHS = (
@@ -124,6 +123,7 @@ def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str,
     graph = _load(job.dataset, root, **job.dataset_options)
     function = SYSTEMS[job.system].function
     if function is None:
+        from lgcn.memory import release_memory
         from lgcn.training import Config, train
 
         config = Config.create(

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, Module, ModuleList
 
+from lgcn.choices import ACTIVATIONS
 from lgcn.dropout import drop_rows, drop_whole
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
@@ -16,12 +17,6 @@ from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
 from lgcn.ops.k_largest import Zeros
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
-    "none": None,
-    "relu": F.relu,
-    "elu": F.elu,
-    "gelu": F.gelu,
-}
 BatchNorm = Literal["none", "running", "batch"]
 
 
@@ -115,7 +110,7 @@ class LGCN(Module):
         for name, value, known in (
             ("embedding", embedding, ("gcn", "linear")),
             ("layer", layer, ("lgcl", "gcn")),
-            ("activation", activation, tuple(ACTIVATIONS)),
+            ("activation", activation, ACTIVATIONS),
             ("batch_norm", batch_norm, ("none", "running", "batch")),
         ):
             if value not in known:
@@ -123,7 +118,9 @@ class LGCN(Module):
         for name, rate in (("node_dropout", node_dropout), ("layer_dropout", layer_dropout)):
             if not 0 <= rate < 1:
                 raise ValueError(f"{name} must be a rate from 0 to below 1, got {rate}")
-        self.activation = ACTIVATIONS[activation]
+        self.activation: Callable[[Tensor], Tensor] | None = (
+            None if activation == "none" else getattr(F, activation)
+        )
         self.embedding = GCNLayer(
             in_channels,
             hidden_channels,

@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.choices import START_NODES
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-
-KINDS = ("uniform", "balanced", "degree")
 
 
 def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
@@ -46,7 +45,7 @@ def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
     elif kind == "degree":
         share = (graph.rowptr[roots + 1] - graph.rowptr[roots] + 1).cpu().double().numpy()
     else:
-        raise ValueError(f"start_nodes must be one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"start_nodes must be one of {', '.join(START_NODES)}, got {kind!r}")
     return share * (share.size / share.sum())
 
 

@@ -1,9 +1,34 @@
 """The training loop with its settings, scores and checkpoints."""
 
-from lgcn.training.checkpoint import ModelSpec, Run
-from lgcn.training.config import Config
-from lgcn.training.evaluation import evaluate
-from lgcn.training.loop import Result, train
-from lgcn.training.state import State
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lgcn.training.checkpoint import ModelSpec, Run
+    from lgcn.training.config import Config
+    from lgcn.training.evaluation import evaluate
+    from lgcn.training.loop import Result, train
+    from lgcn.training.state import State
 
 __all__ = ["Config", "ModelSpec", "Result", "Run", "State", "evaluate", "train"]
+
+# Imported when first used: settings and run folders are checked before torch is imported.
+_HOME = {
+    "Config": "lgcn.training.config",
+    "ModelSpec": "lgcn.training.checkpoint",
+    "Result": "lgcn.training.loop",
+    "Run": "lgcn.training.checkpoint",
+    "State": "lgcn.training.state",
+    "evaluate": "lgcn.training.evaluation",
+    "train": "lgcn.training.loop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'lgcn.training' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

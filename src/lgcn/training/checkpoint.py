@@ -14,6 +14,8 @@
 at any moment has one consistent checkpoint: the new one or the one before.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shlex
@@ -22,21 +24,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-from torch.nn import Module
-
-from lgcn.calibration import HIGHEST, LOWEST
 from lgcn.errors import CheckpointError, DataError, UsageError
 from lgcn.files import atomic, write_json
-from lgcn.graph import Graph
-from lgcn.nn.models import model_class
 from lgcn.training.config import Config
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
     from lgcn.data.tables.encoder import FeatureEncoder
+    from lgcn.graph import Graph
 
 FORMAT = 1
 # What a run may leave besides checkpoints; estimator.json is LGCNClassifier's.
@@ -60,11 +57,11 @@ class ModelSpec:
     label_names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, graph: Graph) -> "ModelSpec":
+    def of(cls, graph: Graph) -> ModelSpec:
         return cls(graph.num_features, graph.num_classes, graph.multi_label, graph.label_names)
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> "ModelSpec":
+    def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
         """The specification in a file, checked; raises ValueError or TypeError."""
         spec = cls(**stored)
         for key in ("num_features", "num_classes"):
@@ -83,6 +80,8 @@ class ModelSpec:
 
     def build(self, config: Config) -> Module:
         """A model with new weights."""
+        from lgcn.nn.models import model_class
+
         options = config.model_options()
         return model_class(config.model)(self.num_features, self.num_classes, **options)
 
@@ -116,6 +115,17 @@ class Run:
         return (self.folder / "run.json").exists()
 
     @property
+    def holds_work(self) -> bool:
+        """Whether there is something to lose: a checkpoint or a trained model."""
+        names = ("checkpoint.json", "model.safetensors", "result.json")
+        return any((self.folder / name).exists() for name in names)
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether features are made of the user's columns."""
+        return (self.folder / "features.json").exists()
+
+    @property
     def finished(self) -> bool:
         return (self.folder / "result.json").exists()
 
@@ -123,9 +133,7 @@ class Run:
     def resume_command(self) -> str:
         return f"lgcn train --resume --out {shlex.quote(str(self.folder))}"
 
-    def start(
-        self, config: Config, spec: ModelSpec, encoder: "FeatureEncoder | None" = None
-    ) -> None:
+    def start(self, config: Config, spec: ModelSpec, encoder: FeatureEncoder | None = None) -> None:
         """Makes the folder that of a new run; nothing of an earlier one stays."""
         self.clear()
         if encoder is not None:
@@ -198,6 +206,8 @@ class Run:
 
     def temperature(self) -> float:
         """By what scores are divided to make probabilities; 1 for runs that recorded none."""
+        from lgcn.calibration import HIGHEST, LOWEST
+
         value = self.result().get("temperature", 1.0)
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = float("nan")
@@ -208,9 +218,9 @@ class Run:
             )
         return float(value)
 
-    def encoder(self) -> "FeatureEncoder | None":
+    def encoder(self) -> FeatureEncoder | None:
         """How features are made of the user's columns; None where the features came as numbers."""
-        if not (self.folder / "features.json").exists():
+        if not self.has_encoder:
             return None
         from lgcn.data.tables.encoder import FeatureEncoder  # imports pyarrow
 
@@ -219,13 +229,20 @@ class Run:
         except DataError as error:
             raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
-    def load_model(self) -> tuple[Module, Config, ModelSpec]:
-        """The trained model, in evaluation mode."""
-        config, spec = self.read()
+    def read_finished(self) -> tuple[Config, ModelSpec]:
+        """Settings and model of a run whose training has ended."""
+        record = self.read()
         if not self.finished:
             raise CheckpointError(
                 f"training in {self.folder} has not finished; go on with: {self.resume_command}"
             )
+        return record
+
+    def load_model(self) -> tuple[Module, Config, ModelSpec]:
+        """The trained model, in evaluation mode."""
+        config, spec = self.read_finished()
+        import torch
+
         path = self.folder / "model.safetensors"
         weights = _load(path)
         # The sizes in run.json are believed, and memory asked for, only once the weights have them.
@@ -258,11 +275,16 @@ class Run:
 
 
 def _save(path: Path, tensors: dict[str, Tensor]) -> None:
+    from safetensors.torch import save_file
+
     with atomic(path) as temporary:
         save_file({key: value.contiguous().cpu() for key, value in tensors.items()}, temporary)
 
 
 def _load(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     try:
         return load_file(path)
     except FileNotFoundError as error:

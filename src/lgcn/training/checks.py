@@ -1,5 +1,6 @@
 """What a graph must have to be trained on."""
 
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -7,9 +8,13 @@ from torch import Tensor
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.memory import OutOfMemory, available_memory
+from lgcn.sizes import format_memory
+from lgcn.training.config import Config
 
 # Features with more values are not read before the training, in which NaN would show.
 CHECKED_VALUES = 2**27
+USUAL_K = 32  # up to which a k is not looked at
 CHECKED_AT_ONCE = 2**20  # values, since isfinite makes copies
 
 
@@ -28,11 +33,41 @@ def check_trainable(graph: Graph) -> None:
                 continue
             raise UsageError(
                 f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, have "
-                f"{split!r} in some labelled rows of the split column, or change the share of "
-                "validation nodes (val, --val)"
+                f"{split!r} in some labelled rows of the split column, or raise the share of "
+                "validation nodes, as in val=0.2"
             )
         if not graph.multi_label and _has_unlabelled(graph.y, mask):
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
+
+
+def check_k(graph: Graph, config: Config, device: torch.device) -> None:
+    """Warns of a ``k`` far beyond all degrees; refuses one for which there is no memory."""
+    if config.model != "lgcn" or config.layer != "lgcl" or config.num_layers == 0:
+        return
+    k = config.k
+    assert k is not None
+    if k <= USUAL_K:
+        return
+    largest = int(graph.rowptr.diff().max()) + config.self_loops if graph.num_nodes else 0
+    nodes = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
+    if config.training == "subgraph" and config.max_nodes is not None:
+        nodes = min(nodes, config.max_nodes * config.subgraphs_per_batch)
+    # What the first LGCL selects is kept for the backward pass; there is more besides.
+    needed = 4 * nodes * (k + 1) * config.hidden_channels * config.views
+    available = available_memory() if device.type == "cpu" else None
+    padding = f"no node of {graph.name} has more than {largest} values to select from"
+    if available is not None and needed > available:
+        raise OutOfMemory(
+            f"not enough memory for k={k}: the values selected for {nodes} nodes take at least "
+            f"{format_memory(needed)}, and {format_memory(available)} are available. "
+            + (f"Use a smaller k: {padding}" if k > largest else "Use a smaller k or max_nodes")
+        )
+    if k > 2 * largest:
+        warnings.warn(
+            f"k={k} is far too large: {padding}, and all beyond is zero. k={max(largest, 1)} "
+            "selects the same values in less time and memory",
+            stacklevel=3,
+        )
 
 
 def is_read(graph: Graph) -> bool:

@@ -10,16 +10,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lgcn.choices import ACTIVATIONS, AGGREGATORS, MODELS, START_NODES
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
-from lgcn.memory import parse_memory
-from lgcn.nn.baselines import AGGREGATORS
-from lgcn.nn.lgcn import ACTIVATIONS
-from lgcn.nn.models import MODELS, model_class
-from lgcn.sampling.starts import KINDS
+from lgcn.sizes import parse_memory
 from lgcn.training.recipes import default_recipe, recipe_settings
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
 
 # training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
 # LGCL and view keeps that many numbers for every feature until the backward pass: at the limit, the
@@ -140,7 +139,7 @@ class Config:
         False, "sample neighbours with replacement, in sampler=neighbors"
     )
     start_nodes: str = _choice(
-        "uniform", *KINDS, doc="how often a node starts a sub-graph; the loss makes up for it"
+        "uniform", *START_NODES, doc="how often a node starts a sub-graph; the loss makes up for it"
     )
     keep_degree: bool = _flag(True, "normalise with the degrees of the whole graph")
     num_workers: int = _number(1, 0, doc="threads that prepare sub-graphs")
@@ -253,7 +252,7 @@ class Config:
             if key != "given"
         }
 
-    def resolve(self, graph: Graph) -> "Config":
+    def resolve(self, graph: "Graph") -> "Config":
         """These settings with what depends on the graph put in.
 
         Where ``labels`` is ``"auto"``, the recipe's settings for many labels take the place of
@@ -291,7 +290,7 @@ class Config:
             config = replace(config, evaluate_on="graph" if whole else "sampled")
         return config
 
-    def _for_labels(self, graph: Graph) -> "Config":
+    def _for_labels(self, graph: "Graph") -> "Config":
         from lgcn.data.check import labels_per_class, neighbours_agree
 
         few, many = (
@@ -317,6 +316,8 @@ class Config:
                 raise UsageError(
                     f"{name} must be a number to build a model, got none: resolve(graph)"
                 )
+        from lgcn.nn.models import model_class
+
         names = inspect.signature(model_class(self.model)).parameters
         return {key: value for key, value in asdict(self).items() if key in names}
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import signal
 import threading
 import time
@@ -23,7 +24,7 @@ from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.checkpoint import ModelSpec, Run
-from lgcn.training.checks import check_trainable, is_read
+from lgcn.training.checks import check_k, check_trainable, is_read
 from lgcn.training.config import Config
 from lgcn.training.evaluation import (
     Scored,
@@ -85,7 +86,8 @@ def train(
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
     device = pick_device(config.device)
-    with stop_request(run is not None) as stopped:
+    check_k(graph, config, device)
+    with stop_request(run is not None) as stopped, contextlib.ExitStack() as undo:
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
@@ -95,9 +97,10 @@ def train(
             if run.read() != (config, spec):
                 raise UsageError(f"{run.folder} holds a run with other settings or another graph")
             state, best = restore(run, model, optimizer, best)
-        elif run is not None:
-            run.start(config, spec, graph.encoder)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
+        if run is not None and not resume:
+            undo.callback(_remove_if_empty, run, run.folder.exists())
+            run.start(config, spec, graph.encoder)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         rates = Rates()
 
@@ -106,7 +109,7 @@ def train(
                 break
             epoch = state.epoch + 1
             left = None if config.max_steps is None else config.max_steps - state.steps
-            epoch_started = time.perf_counter()
+            epoch_started = stopped.epoch_started = time.perf_counter()
             total, steps, waited = _train_epoch(model, step, loader, epoch, left)
             train_loss = float(total) / max(steps, 1)  # an epoch's only wait for the device
             rates.seconds += time.perf_counter() - epoch_started
@@ -141,6 +144,7 @@ def train(
                     f"Go on with: {run.resume_command}"
                 )
 
+        stopped.epoch_started = None
         model.load_state_dict(best)
         if config.evaluate_on == "sampled":  # at the end, the exact scores of all nodes
             evaluated = whole_graphs(graph)
@@ -228,25 +232,52 @@ def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: G
         )
 
 
-@contextlib.contextmanager
-def stop_request(active: bool) -> Iterator[threading.Event]:
-    """Turns Ctrl-C and SIGTERM into a request to stop after the epoch; a second one stops at once.
+def _remove_if_empty(run: Run, keep_folder: bool) -> None:
+    """A run that ended before its first checkpoint leaves nothing in the way of the next."""
+    if run.holds_work:
+        return
+    run.clear()
+    if not keep_folder:
+        with contextlib.suppress(OSError):  # there are other files
+            run.folder.rmdir()
 
-    Only the main thread can receive signals; elsewhere nothing changes.
+
+class StopRequest(threading.Event):
+    """Whether the user wants to stop.
+
+    Attributes:
+        epoch_started: When the epoch that is being trained started; ``None`` where none is, so
+            that there is nothing to wait for.
     """
-    requested = threading.Event()
+
+    epoch_started: float | None = None
+
+
+@contextlib.contextmanager
+def stop_request(active: bool) -> Iterator[StopRequest]:
+    """Turns Ctrl-C and SIGTERM into a request to stop after the epoch, and says so.
+
+    A second one stops at once, as does the first where no epoch is being trained. Only the main
+    thread can receive signals; elsewhere nothing changes.
+    """
+    requested = StopRequest()
     if not active or threading.current_thread() is not threading.main_thread():
         yield requested
         return
 
     def handler(number: int, frame: Any) -> None:
-        if requested.is_set():
+        if requested.is_set() or requested.epoch_started is None:
             raise KeyboardInterrupt
         requested.set()
+        so_far = time.perf_counter() - requested.epoch_started
+        # Not through Python's streams, which may be in the midst of a line.
+        line = f"stopping after this epoch ({so_far:.0f} s so far); Ctrl-C again stops at once\n"
+        with contextlib.suppress(OSError):
+            os.write(2, (b"\n" if os.isatty(2) else b"") + line.encode())
 
-    previous = {
-        number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    # A shell's background jobs ignore Ctrl-C.
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    previous = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield requested
     finally:

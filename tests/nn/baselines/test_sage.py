@@ -10,7 +10,8 @@ from torch import Tensor
 from torch_geometric.nn.aggr import LSTMAggregation
 
 from lgcn import Graph
-from lgcn.nn.baselines import AGGREGATORS, GraphSAGE
+from lgcn.choices import AGGREGATORS
+from lgcn.nn.baselines import GraphSAGE
 from lgcn.nn.baselines.sage import LastState
 from lgcn.sampling import NeighborLoader
 from lgcn.sampling.neighbors import SampledGraph

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from lgcn.data.tables.files import to_column
-from lgcn.data.tables.source import TableSource, first_line_of
-from lgcn.errors import DataError
+from lgcn.data.tables.source import TableSource
+from lgcn.errors import DataError, first_line_of
 
 ROWS, VALUES = 1 << 17, 1 << 21  # in a batch, at most
 

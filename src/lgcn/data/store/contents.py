@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lgcn.csr import CSR
+from lgcn.data.store.arguments import FeatureKind, feature_kind
 from lgcn.data.store.format import DTYPES
 from lgcn.data.store.writer import StoreWriter
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.ops.csr import transpose
-
-FeatureKind = Literal["float32", "float16", "bfloat16", "uint8"]
 
 _BLOCK = 1 << 22  # values that are converted at a time
 
@@ -100,12 +99,6 @@ def _write_adjacency(writer: StoreWriter, prefix: str, matrix: CSR) -> None:
 def col_dtype(num_cols: int) -> str:
     """The type of column numbers below ``num_cols``."""
     return "int32" if num_cols <= 2**31 else "int64"
-
-
-def feature_kind(features: str) -> None:
-    kinds = get_args(FeatureKind)
-    if features not in kinds:
-        raise UsageError(f"features must be one of {', '.join(kinds)}, got {features!r}")
 
 
 def write_features(writer: StoreWriter, graph: Graph, features: FeatureKind) -> None:

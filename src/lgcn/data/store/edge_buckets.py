@@ -27,7 +27,7 @@ from lgcn.data.store.edge_spool import EdgeSpool
 from lgcn.data.tables.edges import to_adjacency
 from lgcn.errors import DataError
 from lgcn.jit import jit, jit_parallel
-from lgcn.memory import format_memory
+from lgcn.sizes import format_memory
 
 CHUNK = 1 << 22  # edges that are partitioned at a time, at most: buckets are then written in MBs
 BUCKET = 1 << 22  # entries that are sorted at a time, at most: their keys nearly fit into the cache
@@ -149,7 +149,7 @@ class _Plan:
 def _too_small(what: str, missing: int) -> DataError:
     return DataError(
         f"too little memory to sort {what} into rows: {format_memory(missing)} more are needed. "
-        "Raise memory (--memory)"
+        "Raise memory"
     )
 
 

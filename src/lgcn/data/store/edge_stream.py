@@ -16,6 +16,7 @@ from lgcn.data.store.text_blocks import TextBlocks
 from lgcn.data.tables.columns import quoted
 from lgcn.data.tables.files import open_table, to_column
 from lgcn.data.tables.ids import is_text, to_ids
+from lgcn.data.tables.paths import EDGE_SUFFIXES, table_kind
 from lgcn.data.tables.source import TableSource
 from lgcn.data.tables.text import TextTable
 from lgcn.errors import DataError, UsageError
@@ -71,10 +72,10 @@ class BadRows:
                 others += f"; {'; '.join(self.examples[1:])}"
                 others += "; ..." if more >= EXAMPLES else ""
             others += ")"
-        allowed = f"; it was {self.allowed}" if self.allowed else ""
+        allowed = f" (it was {self.allowed})" if self.allowed else ""
         raise DataError(
             f"{self.examples[0]}{others}. {hint}Correct the rows, or skip up to that many by "
-            f"skip_bad_rows={self.count} (--skip-bad-rows {self.count}{allowed})"
+            f"skip_bad_rows={self.count}{allowed}"
         )
 
 
@@ -91,7 +92,7 @@ def open_edges(edges: Any, *, delimiter: str | None, encoding: str) -> list[Tabl
     def open_one(source: Any) -> TableSource:
         if isinstance(source, str | Path):
             path = Path(source).expanduser()
-            if path.suffix.lower() in (".npy", ".npz") and path.is_file():
+            if table_kind(path, "edges", EDGE_SUFFIXES) in (".npy", ".npz"):
                 return ArrayTable(path, "edges")
         return open_table(source, "edges", delimiter=delimiter, encoding=encoding)
 

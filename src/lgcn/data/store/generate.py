@@ -22,17 +22,17 @@ import numpy as np
 
 import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.data.options import real_number, whole_number
-from lgcn.data.store.contents import FeatureKind, encode_features, feature_kind, uint8_scale
+from lgcn.data.store.arguments import FeatureKind, feature_kind, generated_sizes
+from lgcn.data.store.contents import encode_features, uint8_scale
 from lgcn.data.store.edge_buckets import sorted_rows
 from lgcn.data.store.edge_spool import EdgeSpool
 from lgcn.data.store.writer import StoreWriter
 from lgcn.jit import jit, jit_parallel
-from lgcn.memory import parse_memory
+from lgcn.sizes import parse_memory
 from lgcn.splitmix import STEP, mix
 
 OnProgress = Callable[[str, int, int], None]
 
-MAX_NODES = 2**31 - 1
 _VALUES = 1 << 22  # features that are made at a time
 _SIGMAS = 5.0  # the range of features as uint8, in deviations of the noise
 
@@ -93,12 +93,9 @@ def generate_store(
     Returns:
         The header of the store; ``num_edges`` in it counts each edge twice.
     """
-    num_nodes = whole_number("num_nodes", num_nodes, 1, MAX_NODES)
-    pairs = num_nodes * (num_nodes - 1) // 2
-    num_edges = whole_number("num_edges", num_edges, 0, pairs)
-    num_features = whole_number("num_features", num_features, 1)
-    num_classes = whole_number("num_classes", num_classes, 1, num_nodes)
-    seed = whole_number("seed", seed, 0)
+    num_nodes, num_edges, num_features, num_classes, seed = generated_sizes(
+        num_nodes, num_edges, num_features, num_classes, seed
+    )
     homophily = real_number("homophily", homophily, 0, 1)
     skew = real_number("skew", skew, 0, 1)
     noise = real_number("noise", noise, 0)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lgcn.data.tables.ids import EMPTY, NUMBER, bytes_of, find_in_slots, hash_bytes, slot_of
 from lgcn.errors import DataError
 from lgcn.jit import jit
-from lgcn.memory import format_memory
+from lgcn.sizes import format_memory
 
 MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 
@@ -99,7 +99,7 @@ class GrowingIndex:
         raise DataError(
             f"the ids of the nodes do not fit into the memory that is allowed: {size} ids need "
             f"{format_memory(needed)}, and there may be more; {format_memory(self._memory)} are "
-            "left for them. Raise memory (--memory), or number the nodes 0, 1, ..., which needs "
+            "left for them. Raise memory, or number the nodes 0, 1, ..., which needs "
             "no table of ids"
         )
 

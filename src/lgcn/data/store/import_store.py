@@ -14,8 +14,9 @@ import torch
 
 from lgcn.csr import row_sums
 from lgcn.data.options import whole_number
+from lgcn.data.store.arguments import FeatureKind, feature_kind
 from lgcn.data.store.array_tables import ArrayTable
-from lgcn.data.store.contents import FeatureKind, feature_kind, write_ids
+from lgcn.data.store.contents import write_ids
 from lgcn.data.store.edge_buckets import sorted_rows
 from lgcn.data.store.edge_reader import EdgeReader
 from lgcn.data.store.edge_spool import EdgeSpool
@@ -27,10 +28,12 @@ from lgcn.data.tables.files import open_table
 from lgcn.data.tables.ids import NodeIndex
 from lgcn.data.tables.import_tables import end_columns
 from lgcn.data.tables.nodes import NodeArguments, NodeOptions, column_names
+from lgcn.data.tables.paths import check_unknown_nodes
 from lgcn.data.tables.source import TableSource
 from lgcn.errors import DataError, UsageError
-from lgcn.memory import PeakMemory, anonymous_memory, format_memory, parse_memory, trim_memory
+from lgcn.memory import PeakMemory, anonymous_memory, trim_memory
 from lgcn.ops.reference import row_of_entry
+from lgcn.sizes import format_memory, parse_memory
 
 LEAST = 96 * 10**6  # bytes that are needed beside what Python and its libraries take
 _HASHING = 32 * 10**6  # bytes while checksums are computed, and of small things
@@ -109,11 +112,10 @@ def import_store(
     ceiling = parse_memory(memory)
     skip_bad_rows = whole_number("skip_bad_rows", skip_bad_rows, 0)
     feature_kind(features)
-    if unknown_nodes not in ("error", "drop"):
-        raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {unknown_nodes!r}")
+    check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(**node_options)
     if nodes is None and (options.label_columns or id_column is not None):
-        raise UsageError("id_column and label_column are of a node table. Give nodes (--nodes)")
+        raise UsageError("id_column and label_column are of a node table. Give nodes")
     if nodes is None and edges is None:
         raise UsageError("edges and nodes must not both be None: there is nothing to import")
     sources = [] if edges is None else open_edges(edges, delimiter=delimiter, encoding=encoding)
@@ -236,7 +238,7 @@ class _Budget:
             raise UsageError(
                 f"memory must be at least {format_memory(taken + LEAST)}, got "
                 f"{format_memory(ceiling)}: Python and its libraries already take "
-                f"{format_memory(taken)}. Raise memory (--memory)"
+                f"{format_memory(taken)}. Raise memory"
             )
 
     def left(self) -> int:

@@ -20,7 +20,7 @@ from lgcn.data.tables.import_tables import refuse_edge_as_header
 from lgcn.data.tables.source import TableSource
 from lgcn.errors import DataError
 from lgcn.jit import jit
-from lgcn.memory import format_memory
+from lgcn.sizes import format_memory
 
 CHUNK = 1 << 18  # edges that are numbered at a time
 
@@ -135,7 +135,7 @@ class NewIntegers:
             if num_nodes // 8 > memory:
                 raise DataError(
                     f"{num_nodes} nodes need {format_memory(num_nodes // 8)} while their ids are "
-                    f"looked at; {format_memory(memory)} are left. Raise memory (--memory)"
+                    f"looked at; {format_memory(memory)} are left. Raise memory"
                 )
             seen = np.zeros((num_nodes >> 3) + 1, np.uint8)
             for source, target, _ in spool.chunks(CHUNK):

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from lgcn.data.store.contents import FeatureKind, encode_features, uint8_scale, write_ids
+from lgcn.data.store.arguments import FeatureKind
+from lgcn.data.store.contents import encode_features, uint8_scale, write_ids
 from lgcn.data.store.text_blocks import column_types
 from lgcn.data.store.writer import StoreWriter
 from lgcn.data.tables.encoder import FeatureEncoder
@@ -26,7 +27,7 @@ from lgcn.data.tables.nodes import NodeOptions, find_id_column, read_nodes
 from lgcn.data.tables.source import TableSource
 from lgcn.data.tables.text import TextTable
 from lgcn.errors import DataError, UsageError
-from lgcn.memory import format_memory
+from lgcn.sizes import format_memory
 
 # Bytes of a node beside its cells: while its id is looked up, and while a random split is drawn.
 _INDEX_BYTES, _SPLIT_BYTES = 56, 64
@@ -105,7 +106,7 @@ class NodeStream(TableSource):
                 raise DataError(
                     f"{self.name}: ids, labels and splits of {row + len(batch)} rows need "
                     f"{format_memory(needed)}, and there may be more rows; "
-                    f"{format_memory(self._memory)} are left for them. Raise memory (--memory)"
+                    f"{format_memory(self._memory)} are left for them. Raise memory"
                 )
             if self.features:
                 sampled.append(_every(batch.select(self.features), -row % self.stride, self.stride))
@@ -114,7 +115,7 @@ class NodeStream(TableSource):
                 if sum(map(len, sampled)) < 2:
                     raise DataError(
                         f"{self.name}: a row of features needs {format_memory(size)}, which is too "
-                        "much. Raise memory (--memory)"
+                        "much. Raise memory"
                     )
                 sampled = _thinned(sampled)
                 size = sum(part.nbytes for part in sampled)
@@ -257,7 +258,7 @@ def _fit(
             if x.layout != torch.strided:
                 raise UsageError(
                     "features must not be uint8 here: the columns give many features of which few "
-                    "differ from zero. Give features='float16' or another (--features)"
+                    "differ from zero. Give features='float16'"
                 )
             values = x.numpy()
             low, high = np.minimum(low, values.min(0)), np.maximum(high, values.max(0))

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from lgcn.csr import CSR, row_blocks, row_sums
+from lgcn.data.store.arguments import check_target, foreign_files
 from lgcn.data.store.files import digests
 from lgcn.data.store.format import (
     ARRAYS,
@@ -28,7 +29,6 @@ from lgcn.data.store.format import (
     check_header,
     file_of,
     header_digest,
-    is_store,
 )
 from lgcn.errors import DataError, UsageError
 
@@ -57,7 +57,7 @@ class StoreWriter:
         self._shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._open: dict[str, Appender] = {}
         self._lock: int | None = None
-        self._check_target()
+        check_target(self.path, self._overwrite)
         with _plain_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(self.path)
@@ -222,23 +222,8 @@ class StoreWriter:
         path = file_of(self.folder, name)
         return torch.from_numpy(np.memmap(path, DTYPES[dtype], "r+", shape=shape))
 
-    def _check_target(self) -> None:
-        if not os.path.lexists(self.path):
-            return
-        if not self._overwrite:
-            raise UsageError(
-                f"{self.path} exists. Give another path, or overwrite=True (--overwrite)"
-            )
-        if self.path.is_symlink() or not is_store(self.path):
-            raise UsageError(f"{self.path} is not a store, so that it is not overwritten")
-        if others := _foreign(self.path):
-            raise UsageError(
-                f"{self.path} has files that are not of a store ({others[0]!r}), so that it is "
-                "not overwritten"
-            )
-
     def _take_name(self) -> None:
-        self._check_target()
+        check_target(self.path, self._overwrite)
         if self.path.exists():
             # A rename cannot replace a folder with files. Two can, with a moment in between at
             # which neither is there, but never a mixture.
@@ -325,17 +310,11 @@ def _remove_abandoned(path: Path) -> None:
     """Removes what writers of ``path`` left that were killed; a living one holds a lock."""
     for folder in path.parent.iterdir():
         named = folder.name.startswith(f"{path.name}.partial-")
-        if not named or folder.is_symlink() or not folder.is_dir() or _foreign(folder):
+        if not named or folder.is_symlink() or not folder.is_dir() or foreign_files(folder):
             continue
         if (handle := _lock(folder)) is not None:
             shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)
-
-
-def _foreign(folder: Path) -> list[str]:
-    """What is in a folder and is not of a store, or of one that is being written."""
-    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS)}
-    return sorted(path.name for path in folder.iterdir() if path.name not in known)
 
 
 def _lock(folder: Path) -> int | None:

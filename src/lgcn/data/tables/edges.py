@@ -137,7 +137,7 @@ def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
         raise DataError(
             f"{table.name}, {table.where([first + row])[0]}, column {name!r}: a weight must be a "
             f"finite number of at least 0 in float32, got {'none' if got is None else got}. "
-            "Correct the cell, or leave weight_column away"
+            "Correct the cell, or omit weight_column"
         )
     return weights
 
@@ -164,8 +164,7 @@ def _unknown_nodes(
     return DataError(
         f"{table.name}: {edges.num_unknown} of {edges.num_rows} edges name nodes that are not in "
         f"{nodes}: {examples}{', ...' if edges.num_unknown > len(unknown) else ''}. {hint}"
-        "Add these nodes, correct the ids, or leave these edges out by unknown_nodes='drop' "
-        "(--unknown-nodes drop)"
+        "Add these nodes, correct the ids, or leave these edges out by unknown_nodes='drop'"
     )
 
 

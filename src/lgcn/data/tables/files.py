@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from lgcn.data.arrays import read_npz
-from lgcn.data.tables.source import TableSource, first_line_of
+from lgcn.data.tables.paths import table_kind
+from lgcn.data.tables.source import TableSource
 from lgcn.data.tables.text import TextTable
-from lgcn.errors import DataError, UsageError
-
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npz")
+from lgcn.errors import DataError, UsageError, first_line_of
 
 _NO_COLUMN = (pa.ArrowException, ValueError, TypeError, OverflowError)  # what Arrow raises
 
@@ -63,16 +62,7 @@ def open_table(
     if not isinstance(source, str | Path):
         return _Held(role, _to_arrow(source, role))
     path = Path(source).expanduser()
-    suffix = path.with_suffix("").suffix + path.suffix if path.suffix == ".gz" else path.suffix
-    kind = suffix.lower().removesuffix(".gz")
-    if kind not in SUFFIXES or (kind in (".parquet", ".npz") and suffix.lower() != kind):
-        raise UsageError(
-            f"{role}: {path} must end in one of {', '.join(SUFFIXES)} (text files also in .gz), "
-            f"got {path.suffix or 'no ending'}. Rename the file or save it in one of these formats"
-        )
-    if not path.is_file():
-        there = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{role}: the file {path} {there}. Check the path of {role}")
+    kind = table_kind(path, role)
     if kind == ".parquet":
         return _Parquet(path)
     if kind == ".npz":

@@ -16,6 +16,7 @@ from lgcn.data.tables.encoder import FeatureEncoder
 from lgcn.data.tables.files import open_table
 from lgcn.data.tables.ids import NodeIndex
 from lgcn.data.tables.nodes import NodeOptions, column_names, node_data, read_nodes
+from lgcn.data.tables.paths import check_unknown_nodes
 from lgcn.data.tables.source import TableSource
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
@@ -109,8 +110,7 @@ def import_tables(
 
     Self-loops are left out and edges that are the same become one, with the largest weight.
     """
-    if unknown_nodes not in ("error", "drop"):
-        raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {unknown_nodes!r}")
+    check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(
         label_column=label_column,
         label_separator=label_separator,
@@ -136,7 +136,7 @@ def import_tables(
         if weight_column in ends:
             raise UsageError(
                 f"weight_column must not be one of an edge's ends, got {weight_column!r}. Name the "
-                "column of the weights, or leave weight_column away"
+                "column of the weights, or omit weight_column"
             )
 
     notes: list[str] = []

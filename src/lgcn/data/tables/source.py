@@ -114,9 +114,3 @@ def _is_readable(cell: Any) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def first_line_of(error: BaseException) -> str:
-    """What an error says, in one line that is not long."""
-    text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-    return text if len(text) <= 300 else f"{text[:297]}..."

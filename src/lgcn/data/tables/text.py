@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from lgcn.data.tables.columns import listed
-from lgcn.data.tables.source import TableSource, first_line_of
-from lgcn.errors import DataError, UsageError
+from lgcn.data.tables.source import TableSource
+from lgcn.errors import DataError, UsageError, first_line_of
 
 DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 21  # bytes of a text file at a time; a row must fit

@@ -10,6 +10,6 @@ from lgcn.nn.baselines.gat import GAT
 from lgcn.nn.baselines.gcn import GCN
 from lgcn.nn.baselines.gcnii import GCNII
 from lgcn.nn.baselines.mlp import MLP
-from lgcn.nn.baselines.sage import AGGREGATORS, GraphSAGE
+from lgcn.nn.baselines.sage import GraphSAGE
 
-__all__ = ["AGGREGATORS", "GAT", "GCN", "GCNII", "MLP", "ChebNet", "GraphSAGE"]
+__all__ = ["GAT", "GCN", "GCNII", "MLP", "ChebNet", "GraphSAGE"]

@@ -9,6 +9,7 @@ from torch.nn import Module
 from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import LSTMAggregation
 
+from lgcn.choices import AGGREGATORS
 from lgcn.csr import take_rows
 from lgcn.graph import Graph
 from lgcn.nn.baselines.inputs import apply_linear, dense, drop, glorot_linear
@@ -16,7 +17,6 @@ from lgcn.nn.baselines.stack import Stack, widths
 from lgcn.nn.k_largest_aggregation import KLargestAggregation
 from lgcn.sampling.neighbors import rows_of_layers
 
-AGGREGATORS = ("gcn", "mean", "pool", "lstm")
 LINEAR = ("gcn", "mean")  # in the neighbours' features
 # Features that the pooled layer and the LSTM make of the neighbours': the program's "small" sizes.
 POOL_CHANNELS, LSTM_CHANNELS = 512, 128
