@@ -22,6 +22,10 @@ class DataError(LGCNError):
     """Data are missing, damaged, or not what their name promises."""
 
 
+class WriteError(DataError):
+    """A file could not be written; what was there before is unchanged."""
+
+
 class CheckpointError(LGCNError):
     """A run folder is missing, damaged, or does not belong to the model or graph at hand."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import re
 import sys
 import threading
@@ -90,6 +91,27 @@ def format_memory(size: float) -> str:
             tenths = -int(-size * 10 // 1000**power)
             return f"{tenths / 10:g} {unit}"
     return f"{size:.0f} bytes"
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this process could have at most: the machine's, or its container's."""
+    sizes = [2**63]
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # not known on this system
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
+            sizes.append(int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
+    return min(size for size in sizes if size > 0)
+
+
+def check_memory(size: int, what: str, error: type[LGCNError] = UsageError) -> None:
+    """Raises ``error`` where ``what``, of so many bytes, cannot fit in memory."""
+    there = machine_memory()
+    if size > there:
+        raise error(
+            f"{what} would need {format_memory(size)} of memory, and this machine has "
+            f"{format_memory(there)}"
+        )
 
 
 def anonymous_memory() -> int:

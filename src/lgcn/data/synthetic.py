@@ -10,6 +10,7 @@ import torch
 from lgcn.data.options import real_number, whole_number
 from lgcn.data.splits import random_split
 from lgcn.graph import Graph
+from lgcn.memory import check_memory
 
 MAX_ROUNDS = 20
 
@@ -51,6 +52,12 @@ def synthetic(
     skew = real_number("skew", skew, 0, 1)
     noise = real_number("noise", noise, 0)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
+    drawn = min(mean_degree, num_nodes) * num_nodes
+    check_memory(
+        int(8 * num_features * (num_nodes + num_classes) + 16 * drawn),
+        f"a synthetic graph of num_nodes={num_nodes}, num_features={num_features}, "
+        f"num_classes={num_classes} and mean_degree={mean_degree:g}",
+    )
 
     y = rng.permutation(num_nodes) % num_classes
     weight = rng.permutation(np.arange(1, num_nodes + 1, dtype=np.float64)) ** -skew

@@ -61,6 +61,7 @@ def train(
     *,
     out: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = True,
     on_epoch: Callable[[State], None] | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> Result:
@@ -71,6 +72,7 @@ def train(
         config: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Go on from the checkpoint in ``out``. (default: ``False``)
+        overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
         on_epoch: Called after every epoch, for showing progress. (default: nothing)
         weights: The model's ``state_dict`` to start from, of another training with the same
             widths. (default: drawn by the seed)
@@ -81,9 +83,14 @@ def train(
     config = config.resolve(graph)
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
+    spec.check_memory(config)
     device = pick_device(config.device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
+    with (
+        contextlib.nullcontext() if run is None else run.locked(make=not resume),
+        torch.random.fork_rng(devices),
+        stop_request(run is not None) as stopped,
+    ):
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
@@ -94,6 +101,8 @@ def train(
                 raise UsageError(f"{run.folder} holds a run with other settings or another graph")
             state, best = restore(run, model, optimizer, best)
         elif run is not None:
+            if run.started and not overwrite:  # which may be so since the caller looked
+                raise UsageError(f"{run.folder} already holds a run; choose another --out")
             run.start(config, spec, graph.encoder)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         started, saved = time.monotonic() - state.seconds, time.monotonic()
@@ -149,7 +158,8 @@ def train(
         record |= {**calibration(scored), **speed}
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
-            run.finish(best, {**record, "history": state.history})
+            with run.resumable():
+                run.finish(best, {**record, "history": state.history})
     return Result(model.eval(), record)
 
 
