@@ -13,7 +13,7 @@ from rich.table import Table
 from lgcn import cli_reproduce, cli_store
 from lgcn.cli_data import data_app
 from lgcn.cli_options import GraphStore, Json, MemoryCeiling, Root
-from lgcn.cli_output import err, out, print_json
+from lgcn.cli_output import err, exhausted, out, print_json
 from lgcn.cli_tables import Edges, Nodes, table_paths, takes_tables
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
 from lgcn.progress import epoch_progress, step_progress
@@ -52,6 +52,12 @@ def main() -> None:
     except (LGCNError, OSError) as error:  # OSError: a full disk, no permission, a file in the way
         err.print(f"[red]Error:[/red] {escape(str(error))}", soft_wrap=True)
         raise SystemExit(getattr(error, "exit_code", 1)) from None
+    except (MemoryError, RuntimeError) as error:
+        message = exhausted(error)
+        if message is None:
+            raise
+        err.print(f"[red]Error:[/red] {escape(message)}", soft_wrap=True)
+        raise SystemExit(1) from None
 
 
 def _show_warning(message: Warning | str, *where: Any) -> None:
@@ -163,7 +169,14 @@ def train(
     loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
     with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
         try:
-            result = run_training(loaded, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
+            result = run_training(
+                loaded,
+                chosen,
+                out=run.folder,
+                resume=resume,
+                overwrite=overwrite,
+                on_epoch=on_epoch,
+            )
         except KeyboardInterrupt:  # the second one; typer would end without a word
             raise TrainingInterrupted(
                 f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
@@ -283,10 +296,19 @@ def predict(
     unlabelled_only: Annotated[
         bool, typer.Option(help="Write only nodes that have no label.")
     ] = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            help="In .csv and .tsv, put a ' before ids and labels that a spreadsheet would run as "
+            "formulas: those that start with = + - @ and are no numbers. "
+            "--no-spreadsheet-safe and .parquet have them as they are."
+        ),
+    ] = True,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
     """Write label, confidence and class probabilities of every node to a table."""
+    from lgcn.files import is_stream
     from lgcn.inference import predict as run_prediction
     from lgcn.layerwise import layerwise
     from lgcn.predictions import check_output, prediction_blocks, write_predictions
@@ -294,7 +316,11 @@ def predict(
 
     check_output(output)
     labels: Labels = "if there" if unlabelled_only else "not read"
-    model, loaded, spec, node_ids = load_run(run, dataset, root, graph, edges, nodes, labels=labels)
+    trained = Run(run)
+    model, loaded, spec, node_ids = load_run(
+        trained, dataset, root, graph, edges, nodes, labels=labels
+    )
+    temperature = trained.temperature()
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
     with step_progress(err) as on_progress:
         if memory is None:
@@ -308,20 +334,27 @@ def predict(
             nodes=loaded.unlabelled() if unlabelled_only else None,
             on_progress=on_progress,
             multi_label=spec.multi_label,
-            temperature=Run(run).temperature(),
+            temperature=temperature,
             abstain_below=abstain_below,
         )
-        written = write_predictions(blocks, output)
+        written = write_predictions(blocks, output, spreadsheet_safe=spreadsheet_safe)
+    if written.protected:
+        err.print(
+            f"[yellow]Note:[/yellow] {written.protected} ids or labels got a ' in front, so that "
+            "no spreadsheet takes them for formulas; --no-spreadsheet-safe leaves them as they are",
+            soft_wrap=True,
+        )
     record = {"output": str(output), "nodes": written.nodes, "abstained": written.abstained}
     if as_json:
         print_json({**record, "classes": list(names)})
         return
     silent = f", {written.abstained} of them left open" if abstain_below is not None else ""
-    out.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
+    told = err if is_stream(output) else out  # which may be where the predictions went
+    told.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
 
 
 def load_run(
-    run: Path,
+    run: Any,
     dataset: str | None,
     root: Path | None,
     store: Path | None,
@@ -332,12 +365,14 @@ def load_run(
 ) -> tuple[Any, Any, Any, Any]:
     """The model of a run, the graph to use it on, the model's specification, and the nodes' ids.
 
-    ``labels`` says what new tables must have.
+    ``run`` is its folder, or a Run that is read more of. ``labels`` says what new tables must have.
     """
     from lgcn.data import load_dataset
     from lgcn.training import Run
 
-    model, config, spec = Run(run).load_model()
+    trained = run if isinstance(run, Run) else Run(run)
+    run = trained.folder
+    model, config, spec = trained.load_model()
     options = dict(config.dataset_options) if dataset in (None, config.dataset) else {}
     name = dataset or config.dataset
     _one_source(dataset, store, edges is not None or nodes is not None)
@@ -350,7 +385,7 @@ def load_run(
             name, options = "tables", {}
         options = _for_new_tables(options | table_paths(edges, nodes), labels)
     if name == "tables":
-        encoder = Run(run).encoder()
+        encoder = trained.encoder()
         if encoder is None:
             raise UsageError(
                 f"{run} was not trained on tables, so it cannot read any; predict a data set by "

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from lgcn.errors import UsageError
-from lgcn.files import atomic
+from lgcn.files import atomic, is_stream
 from lgcn.layerwise import OnProgress, read_blocks
 
 SUFFIXES = (".npy", ".parquet")
@@ -23,6 +23,10 @@ def check_output(path: str | Path) -> Path:
         )
     if path.is_dir():
         raise UsageError(f"the file of embeddings (--output) must be a file, got the folder {path}")
+    if is_stream(path):
+        raise UsageError(
+            f"the file of embeddings (--output) must be a file, got the pipe or device {path}"
+        )
     return path
 
 

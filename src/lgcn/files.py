@@ -13,18 +13,15 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lgcn.errors import DataError, LGCNError, WriteError
 from lgcn.limits import MAX_JSON, MAX_JSON_DEPTH, MIB
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks
-    fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".lgcn-tmp"
 NAME_MAX = 255  # bytes of a file name, where the system does not tell
@@ -74,12 +71,11 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
         replaced = status if status is not None and stat.S_ISREG(status.st_mode) else None
         temporary, handle = _create(target, 0o666 if replaced is None else 0o600)
         concerned.append(temporary)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, handle)
+            stack.callback(temporary.unlink, missing_ok=True)
             yield temporary
             _take_place(temporary, target, replaced)
-        finally:
-            temporary.unlink(missing_ok=True)
-            os.close(handle)
 
 
 def write_json(path: Path, value: Any, *, follow: bool = True) -> None:
@@ -95,24 +91,24 @@ def read_json(path: Path, kind: type[LGCNError] = DataError, limit: int = MAX_JS
     """
     try:
         with open_plain(path) as file:
-            data = file.read(limit + 1) if os.fstat(file.fileno()).st_size > limit else file.read()
-        return parse_json(data, limit)
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise ValueError(f"it must have at most {limit // MIB} MiB")
+            data = file.read(size)  # which asks for the memory at once
+        return parse_json(data)
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise kind(f"{path} is damaged: {_reason(error)}") from error
 
 
-def parse_json(data: bytes, limit: int = MAX_JSON, *, finite: bool = False) -> Any:
-    """The value; raises ValueError where it is none, too large, or nested too deeply.
+def parse_json(data: bytes, *, finite: bool = False) -> Any:
+    """The value; raises ValueError where it is none, or nested too deeply.
 
     Args:
         data: The text in UTF-8.
-        limit: Bytes at most. (default: :data:`lgcn.limits.MAX_JSON`)
         finite: Refuse NaN and infinity, which are no JSON. (default: ``False``)
     """
-    if len(data) > limit:
-        raise ValueError(f"it must have at most {limit // MIB} MiB")
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_no_constant if finite else None)
         too_deep = _is_deeper(value, MAX_JSON_DEPTH)
@@ -131,7 +127,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
     return bool(level)
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path) -> BufferedReader:
     """A file, opened to be read. Raises ValueError for a pipe or device: it could never end."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -192,14 +188,14 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
     shared = ".*" if name is None else re.escape(private_name(name, f".*{SUFFIX}")[0])
     pattern = re.compile(rf"\.{shared}\.[0-9a-f]{{8}}{re.escape(SUFFIX)}", re.DOTALL)
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        stale = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
+        stale = [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
         for path in stale:
             with contextlib.suppress(OSError):
                 flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
                 handle = os.open(path, flags)
                 try:
                     if lock(handle):
-                        os.unlink(path)
+                        path.unlink()
                 finally:
                     os.close(handle)
 
@@ -209,8 +205,10 @@ def lock(handle: int) -> bool | None:
 
     ``False`` where another has locked it, ``None`` where the file system has no locks.
     """
-    if fcntl is None:
+    if sys.platform == "win32":
         return None
+    import fcntl
+
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

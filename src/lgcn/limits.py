@@ -18,6 +18,11 @@ MAX_JSON_DEPTH = 100
 # A class number is also a count of classes, for which memory is needed: 4 bytes per node and class.
 MAX_CLASSES = 1_000_000
 
+# Sparse features take no memory by their number, but training does: a weight per feature at least,
+# its gradient and its two moments. A number of features for which not even these fit in memory is
+# refused when the file is read.
+FEATURE_BYTES = 16
+
 # Arrays in an .npz file are compressed. Real graphs shrink to a tenth, a run of zeros to a
 # thousandth: what is larger than both of these is made to fill the memory.
 MAX_UNPACKED = 256 * MIB

@@ -13,6 +13,8 @@ from torch import Tensor
 from lgcn.csr import sparse_features
 from lgcn.data.arrays import check_array
 from lgcn.errors import DataError
+from lgcn.limits import FEATURE_BYTES
+from lgcn.memory import check_memory
 
 
 def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], path: Path) -> Any:
@@ -21,6 +23,7 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
     SciPy and torch trust these arrays and would read outside them.
     """
     rows, columns = shape
+    check_memory(FEATURE_BYTES * columns, f"{path}: training on {columns} features", DataError)
     check_array(indices, "feature numbers", path, (None,), integer=True, low=0, high=columns - 1)
     check_array(indptr, "the row pointer of the features", path, (rows + 1,), integer=True)
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] != len(indices):
@@ -39,7 +42,12 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
 def row_normalize(matrix: Any) -> Any:
     """Divides each row of a CSR matrix by its sum; rows that sum to zero stay as they are."""
     sums = np.asarray(matrix.sum(axis=1)).ravel()
-    return scipy.sparse.diags(1 / np.where(sums == 0, 1, sums)).tocsr() @ matrix
+    # Not as a product of matrices, which takes memory by the number of columns.
+    factors = np.repeat(1 / np.where(sums == 0, 1, sums), np.diff(matrix.indptr))
+    scaled = (factors * matrix.data, matrix.indices, matrix.indptr)
+    scaled_matrix = scipy.sparse.csr_matrix(scaled, shape=matrix.shape, copy=True)
+    scaled_matrix.eliminate_zeros()
+    return scaled_matrix
 
 
 def sparse_tensor(matrix: Any) -> Tensor:

@@ -97,8 +97,7 @@ def check_options(dataset: str, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name not in allowed:
             raise ValueError(
-                f"dataset_options of {dataset!r:.80} must be among {', '.join(allowed)}, "
-                f"got {name!r:.80}"
+                f"a file must not set the option {name!r:.80} of the data set {dataset!r:.80}"
             )
         if not allowed[name](value):
             raise ValueError(f"dataset_options: {name} must not be {value!r:.80}")

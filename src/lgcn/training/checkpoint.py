@@ -26,6 +26,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -183,6 +184,9 @@ class Run:
             make: Make the folder where there is none; it goes again if nothing is written to it.
                 (default: ``True``)
         """
+        if sys.platform == "win32":  # which does not open folders
+            yield
+            return
         made = not self.folder.exists()
         if made and not make:
             raise self._missing()
@@ -386,6 +390,8 @@ class Run:
             content = read_json(self.folder / name, CheckpointError)
         except FileNotFoundError as error:
             raise CheckpointError(f"{self.folder} is not a run folder: no {name}") from error
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}. {START_AGAIN}") from error
         self._check_unchanged()
         return content
 

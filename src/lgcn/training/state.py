@@ -16,6 +16,7 @@ from lgcn.training.checkpoint import START_AGAIN, Run, load_weights, one_line
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # of Adam and Nadam
 ENTRY = {"epoch", "train_loss", "val_loss", "val_score", "test_score"}  # of the history
 
+
 @dataclass
 class State:
     """Where training stands; everything in it goes into the checkpoint.
@@ -111,9 +112,7 @@ def restore(
     try:
         optimizer_state["state"] = _moments(optimizer, parts["optimizer"])
     except ValueError as error:
-        raise CheckpointError(
-            f"{path} is damaged: {one_line(error)}. {START_AGAIN}"
-        ) from error
+        raise CheckpointError(f"{path} is damaged: {one_line(error)}. {START_AGAIN}") from error
     optimizer.load_state_dict(optimizer_state)
     return state, parts["best"]
 
@@ -135,9 +134,9 @@ def _moments(optimizer: Optimizer, tensors: dict[str, Tensor]) -> dict[int, dict
         if not bool(torch.isfinite(value).all()) or (key != "exp_avg" and bool((value < 0).any())):
             raise ValueError(f"optimizer.{name:.80} must hold finite numbers, none below zero")
         found.setdefault(int(number), {})[key] = value
-    for number, kept in found.items():
+    for place, kept in found.items():
         if set(kept) != MOMENTS:
-            raise ValueError(f"optimizer.{number} must have {', '.join(sorted(MOMENTS))}")
+            raise ValueError(f"optimizer.{place} must have {', '.join(sorted(MOMENTS))}")
     return found
 
 
