@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from lgcn.errors import CheckpointError
-from lgcn.files import write_json
 from lgcn.training import ModelSpec, Run
 from lgcn.training.setup import pick_device
 
@@ -44,10 +43,11 @@ def save(estimator: Any, folder: Path) -> None:
         estimator.multi_label_,
         tuple(estimator.label_names_),
     )
-    run.start(estimator.config_, spec, estimator.encoder_)
-    write_json(folder / "estimator.json", record)
-    # Last, since a run with a result counts as finished.
-    run.finish(estimator.model_.state_dict(), estimator.result_)
+    with run.locked():
+        run.start(estimator.config_, spec, estimator.encoder_)
+        run.write_json("estimator.json", record)
+        # Last, since a run with a result counts as finished.
+        run.finish(estimator.model_.state_dict(), estimator.result_)
 
 
 def _plain(value: Any) -> Any:
@@ -70,6 +70,8 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     if (folder / "estimator.json").exists():
         try:
             record = run.read_json("estimator.json")
+            if not isinstance(record, dict):
+                raise ValueError(f"it must hold an object, got {type(record).__name__}")
             if record["format"] != FORMAT:
                 raise ValueError(f"format must be {FORMAT}, got {record['format']!r}")
             params = _params(record["params"], kind)
@@ -121,7 +123,10 @@ def _classes(stored: Any, spec: ModelSpec) -> Any:
         raise ValueError(f"classes must all be of type {kind}")
     if len(set(values)) != len(values) or (kind == "float" and not all(map(math.isfinite, values))):
         raise ValueError("classes must be distinct and finite")
-    return np.array(values)
+    classes = np.array(values)
+    if classes.dtype.kind == "O":  # whole numbers beyond 64 bits
+        raise ValueError("classes must be numbers of 64 bits")
+    return classes
 
 
 def _feature_names(names: Any, spec: ModelSpec) -> list[str] | None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from lgcn.data.arrays import check_array
 from lgcn.errors import DataError
+from lgcn.limits import FEATURE_BYTES
+from lgcn.sizes import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,6 +22,7 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
     SciPy and torch trust these arrays and would read outside them.
     """
     rows, columns = shape
+    check_memory(FEATURE_BYTES * columns, f"{path}: training on {columns} features", DataError)
     check_array(indices, "feature numbers", path, (None,), integer=True, low=0, high=columns - 1)
     check_array(indptr, "the row pointer of the features", path, (rows + 1,), integer=True)
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] != len(indices):
@@ -39,10 +42,15 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
 
 def row_normalize(matrix: Any) -> Any:
     """Divides each row of a CSR matrix by its sum; rows that sum to zero stay as they are."""
-    from scipy.sparse import diags
+    from scipy.sparse import csr_matrix
 
     sums = np.asarray(matrix.sum(axis=1)).ravel()
-    return diags(1 / np.where(sums == 0, 1, sums)).tocsr() @ matrix
+    # Not as a product of matrices, which takes memory by the number of columns.
+    factors = np.repeat(1 / np.where(sums == 0, 1, sums), np.diff(matrix.indptr))
+    scaled = (factors * matrix.data, matrix.indices, matrix.indptr)
+    scaled_matrix = csr_matrix(scaled, shape=matrix.shape, copy=True)
+    scaled_matrix.eliminate_zeros()
+    return scaled_matrix
 
 
 def sparse_tensor(matrix: Any) -> Tensor:

@@ -65,6 +65,7 @@ def train(
     *,
     out: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = True,
     on_epoch: Callable[[State], None] | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> Result:
@@ -75,6 +76,7 @@ def train(
         config: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Go on from the checkpoint in ``out``. (default: ``False``)
+        overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
         on_epoch: Called after every epoch, for showing progress. (default: nothing)
         weights: The model's ``state_dict`` to start from, of another training with the same
             widths. (default: drawn by the seed)
@@ -85,9 +87,14 @@ def train(
     config = config.resolve(graph)
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
+    spec.check_memory(config)
     device = pick_device(config.device)
     check_k(graph, config, device)
-    with stop_request(run is not None) as stopped, contextlib.ExitStack() as undo:
+    with (
+        contextlib.nullcontext() if run is None else run.locked(make=not resume),
+        stop_request(run is not None) as stopped,
+        contextlib.ExitStack() as undo,
+    ):
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
@@ -99,6 +106,8 @@ def train(
             state, best = restore(run, model, optimizer, best)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         if run is not None and not resume:
+            if run.holds_work and not overwrite:  # which may be so since the caller looked
+                raise UsageError(f"{run.folder} already holds a run; choose another --out")
             undo.callback(_remove_if_empty, run, run.folder.exists())
             run.start(config, spec, graph.encoder)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
@@ -154,7 +163,8 @@ def train(
         record |= {**calibration(scored), **speed}
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
-            run.finish(best, {**record, "history": state.history})
+            with run.resumable():
+                run.finish(best, {**record, "history": state.history})
     return Result(model.eval(), record)
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,9 +27,9 @@ from lgcn.data.store.format import (
     file_of,
     header_digest,
 )
-from lgcn.errors import DataError, UsageError
+from lgcn.errors import UsageError, WriteError
+from lgcn.files import NO_ROOM, cannot_write, is_at, lock, private_name, sync, sync_folder
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _BLOCK = 1 << 22  # values that are converted at a time
 
 
@@ -188,7 +185,7 @@ class StoreWriter:
             text = json.dumps(header, indent=1) + "\n"
             (self.folder / HEADER).write_text(text, encoding="utf-8")
             for path in [*self.folder.iterdir(), self.folder]:
-                _sync(path)
+                sync(path)
             self._take_name()
         return header
 
@@ -234,7 +231,7 @@ class StoreWriter:
         else:
             self.folder.rename(self.path)
         self._unlock()
-        _sync(self.path.parent)
+        sync_folder(self.path.parent)
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -282,16 +279,11 @@ def _plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise DataError(
-                f"there is not enough room on the disk to write {path}; what was written is "
-                "removed. Free some space, or give a path on another disk"
-            ) from error
-        raise DataError(f"cannot write {path}: {error}") from error
+        raise WriteError(f"{cannot_write(path, error)}. What was written is removed") from error
 
 
 def _partial(path: Path) -> Path:
-    return path.with_name(f"{path.name}.partial-{secrets.token_hex(4)}")
+    return path.with_name(private_name(path.name, ".partial-*")[1])
 
 
 def _new_folder(path: Path) -> tuple[Path, int]:
@@ -300,43 +292,31 @@ def _new_folder(path: Path) -> tuple[Path, int]:
         folder = _partial(path)
         folder.mkdir()
         # Another writer may have taken it for an abandoned one, before it was locked.
-        if (handle := _lock(folder)) is not None:
-            if folder.exists():
+        handle, locked = _open(folder)
+        if handle is not None:
+            if locked is not False and is_at(handle, folder):
                 return folder, handle
             os.close(handle)
 
 
 def _remove_abandoned(path: Path) -> None:
     """Removes what writers of ``path`` left that were killed; a living one holds a lock."""
+    shared = private_name(path.name, ".partial-*")[0]
     for folder in path.parent.iterdir():
-        named = folder.name.startswith(f"{path.name}.partial-")
+        named = folder.name.startswith(f"{shared}.partial-")
         if not named or folder.is_symlink() or not folder.is_dir() or foreign_files(folder):
             continue
-        if (handle := _lock(folder)) is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        handle, locked = _open(folder)
+        if handle is not None:
+            if locked:
+                shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)
 
 
-def _lock(folder: Path) -> int | None:
-    """A descriptor that locks the folder as long as it is open; ``None`` where one is open.
-
-    That is also the answer for a folder that is no longer there.
-    """
+def _open(folder: Path) -> tuple[int | None, bool | None]:
+    """A descriptor of the folder, if it is there, and whether it locks it (:func:`lock`)."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return None, False
+    return handle, lock(handle)
