@@ -99,6 +99,8 @@ def lgcn_(
     """Runs a command line in this process. No failure may show a traceback."""
     from lgcn import cli
 
+    monkeypatch.setenv("LGCN_DEBUG", "1")  # a bug is raised, not reported in a line
+
     def run(*args: object) -> Output:
         monkeypatch.setattr(sys, "argv", ["lgcn", *map(str, args)])
         capsys.readouterr()

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -19,12 +20,13 @@ from rich.table import Table
 
 from lgcn import cli_reproduce, cli_store
 from lgcn.cli_data import data_app
-from lgcn.cli_options import GraphStore, Json, MemoryCeiling, Root
+from lgcn.cli_options import GraphStore, Json, MemoryCeiling, OtherDataset, Root, RunFolder
 from lgcn.cli_output import err, out, print_json
-from lgcn.cli_runs import Labels, TrainedRun, one_source
+from lgcn.cli_runs import Labels, TrainedRun, moved_from, one_source
 from lgcn.cli_tables import OF_NEW_TABLES, both_tables, takes_tables
 from lgcn.cli_words import Command, in_flags
 from lgcn.errors import (
+    DataError,
     Interrupted,
     LGCNError,
     TrainingInterrupted,
@@ -51,13 +53,8 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.command(cls=Command)(cli_store.generate)
 app.command("import", cls=Command)(takes_tables(cli_store.import_, leave_out=("edges", "directed")))
-app.command(cls=Command)(cli_store.embed)
+app.command(cls=Command)(takes_tables(cli_store.embed, only=OF_NEW_TABLES))
 app.command(cls=Command)(cli_reproduce.reproduce)
-
-OtherDataset = Annotated[
-    str | None, typer.Option(help="Another data set than the run was trained on.")
-]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")]
 
 
 def main() -> None:
@@ -240,7 +237,13 @@ def train(
                 f"{run.folder} already holds a run; choose another --out, go on with it by "
                 "--resume, or replace it by --overwrite"
             )
-    check_dataset(chosen.dataset, root, **chosen.dataset_options)
+    try:
+        check_dataset(chosen.dataset, root, **chosen.dataset_options)
+    except (DataError, UsageError) as error:
+        old_path = moved_from(chosen.dataset, chosen.dataset_options)
+        if resume and old_path is not None:
+            error.args = (f"{error}. To resume the run, put it back at {old_path}",)
+        raise
     loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
     from lgcn.training import train as run_training
 
@@ -310,8 +313,9 @@ def _report(record: dict[str, Any], as_json: bool) -> None:
             f"{_percent(gaps['val_after'])} on validation nodes "
             f"({_percent(gaps['val_before'])} before){test}"
         )
-    folder = escape(record["out"])
-    out.print(f"saved in {folder}; next: lgcn predict {folder} --output FILE.csv", soft_wrap=True)
+    folder = record["out"]
+    text = f"saved in {folder}; next: lgcn predict {shlex.quote(folder)} --output FILE.csv"
+    out.print(escape(text), soft_wrap=True)
 
 
 @app.command(cls=Command)

@@ -1,6 +1,7 @@
 """Commands on data sets: list, info, check, path."""
 
 import sys
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from rich.table import Table
 from lgcn.cli_options import Json, Root
 from lgcn.cli_output import err, out, print_json
 from lgcn.cli_tables import both_tables, takes_tables
-from lgcn.cli_words import Command
+from lgcn.cli_words import Command, in_flags
 from lgcn.errors import UsageError
 
 data_app = typer.Typer(help="The data sets.", no_args_is_help=True)
@@ -107,6 +108,12 @@ def data_check(
     else:
         assert dataset is not None
         report = check_graph(load_dataset(dataset, root))
+    # What is said of tables names their flags.
+    report = replace(
+        report,
+        notes=list(map(in_flags, report.notes)),
+        warnings=list(map(in_flags, report.warnings)),
+    )
     if as_json:
         print_json(report.to_dict())
     else:

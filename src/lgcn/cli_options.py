@@ -18,3 +18,7 @@ GraphStore = Annotated[
 MemoryCeiling = Annotated[
     str | None, typer.Option(help="Memory that inference over the graph may take, e.g. 2GB.")
 ]
+OtherDataset = Annotated[
+    str | None, typer.Option(help="Another data set than the run was trained on.")
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")]

@@ -1,6 +1,6 @@
 """A trained run and the graph that it is used on, for the commands that take one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -69,8 +69,11 @@ class TrainedRun:
         try:
             check_dataset(self._name, root, **self._options)
         except (DataError, UsageError) as error:
-            if dataset is None and store is None and not new_tables:
-                error.args = (f"{error}{self._if_moved()}",)
+            own = dataset is None and store is None and not new_tables
+            if own and moved_from(self._name, self._options) is not None:
+                flags = {"tables": "--edges and --nodes", "store": "--graph"}
+                flag = flags.get(self._name, "--dataset")
+                error.args = (f"{error}. {run} was trained on it; if it has moved, give {flag}",)
             raise
         self._all_scored = new_tables and labels == "needed"
 
@@ -128,17 +131,14 @@ class TrainedRun:
             dropped += ["label_column", "label_separator"]
         return {key: value for key, value in options.items() if key not in dropped}
 
-    def _if_moved(self) -> str:
-        """What to do where the graph of the training is not where it was."""
-        run = self.folder.folder
-        paths = [self._options[key] for key in ("edges", "nodes") if self._options.get(key)]
-        if self._name == "tables" and not all(Path(path).exists() for path in paths):
-            return f". {run} was trained on it; if the tables moved, give --edges and --nodes"
-        if self._name == "store" and not Path(self._options["path"]).exists():
-            return f". {run} was trained on it; if it moved, give --graph with the new path"
-        if self._name.endswith(".npz") and not Path(self._name).exists():
-            return f". {run} was trained on it; if it moved, give --dataset with the new path"
-        return ""
+
+def moved_from(name: str, options: Mapping[str, Any]) -> Path | None:
+    """Where a graph was that is not there any more."""
+    named = {
+        "tables": [options.get("nodes"), options.get("edges")],
+        "store": [options.get("path")],
+    }.get(name, [name] if name.endswith(".npz") else [])
+    return next((Path(path) for path in named if path and not Path(path).exists()), None)
 
 
 def _has_labels(options: dict[str, Any]) -> bool:

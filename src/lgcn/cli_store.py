@@ -1,5 +1,6 @@
 """Commands on graph stores: generate, import, embed."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lgcn.cli_options import GraphStore, Json, MemoryCeiling
+from lgcn.cli_options import GraphStore, Json, MemoryCeiling, OtherDataset, Root, RunFolder
 from lgcn.cli_output import err, out, print_json
 from lgcn.cli_runs import TrainedRun
 from lgcn.cli_words import flag_names, in_flags
@@ -60,7 +61,8 @@ def generate(
         return
     text = f"wrote {record['nodes']:,} nodes and {record['edges']:,} edges to {store}"
     out.print(escape(text), soft_wrap=True)
-    out.print(escape(f"next: lgcn train --graph {store}"), soft_wrap=True)
+    next_ = f"next: lgcn train --graph {shlex.quote(str(store))}"
+    out.print(escape(next_), soft_wrap=True)
 
 
 def import_(
@@ -128,14 +130,18 @@ def import_(
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `lgcn train` wrote.")],
+    run: RunFolder,
     output: Annotated[Path, typer.Option(help="File to write, .npy or .parquet.")],
+    dataset: OtherDataset = None,
     graph: GraphStore = None,
     layer: Annotated[
         int, typer.Option(help="0: embedding, 1: after the first LGCL, ...; -1: the last.")
     ] = -1,
     memory: MemoryCeiling = None,
+    root: Root = None,
     as_json: Json = False,
+    *,
+    tables: dict[str, Any],
 ) -> None:
     """Write the embeddings of all nodes after a layer."""
     from lgcn.embeddings import check_output, write_embeddings
@@ -143,7 +149,7 @@ def embed(
     check_output(output)
     if memory is not None:
         parse_memory(memory)
-    trained = TrainedRun(run, None, None, graph, {}, labels="not read")
+    trained = TrainedRun(run, dataset, root, graph, tables, labels="not read")
     from lgcn.layerwise import layerwise
 
     model, loaded = trained.model(), trained.graph()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -107,4 +108,4 @@ def test_progress_goes_to_a_terminal_on_standard_error(lgcn_, monkeypatch: pytes
 def test_paths_are_printed_whole(lgcn_, place: Path):
     folder = place / ("long-" * 30) / "[b]"
     output = lgcn_("train", "--config", "small.toml", "--out", folder)
-    assert f"lgcn predict {folder} --output FILE.csv" in output.out
+    assert f"lgcn predict {shlex.quote(str(folder))} --output FILE.csv" in output.out

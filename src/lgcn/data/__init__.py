@@ -168,7 +168,11 @@ def _with_options(name: str, root: str | Path | None, options: Mapping[str, Any]
             )
     for option in {"tables": ("edges", "nodes"), "store": ("path",)}.get(name, ()):
         if option not in options:
-            raise UsageError(f"the data set {name!r} needs the option {option}, got none")
+            flags = "--edges and --nodes" if name == "tables" else "--graph"
+            raise UsageError(
+                f"the data set {name!r} needs the option {option}, got none; the command line has "
+                f"{flags} for it"
+            )
     return dataset
 
 

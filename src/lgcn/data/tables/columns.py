@@ -23,6 +23,19 @@ EMPTY_WORDS = pa.array(
 _SECONDS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
+class CellError(DataError):
+    """A cell that does not fit its column.
+
+    Attributes:
+        remedy: The message without the advice to read the column as another kind, which cannot be
+            followed with an encoder that is fitted already.
+    """
+
+    def __init__(self, remedy: str, arguments: str) -> None:
+        super().__init__(f"{remedy}, or name the column in {arguments}")
+        self.remedy = remedy
+
+
 def row_name(row: int, first_line: int | None = None) -> str:
     """How messages call a row: by its line in a text file, else by its position from 0."""
     return f"row {row}" if first_line is None else f"line {row + first_line}"
@@ -232,11 +245,11 @@ def _parse(column: Any, kind: str, name: str, where: Callable[[int], str]) -> An
         return _parsed(cells, kind)
     except pa.ArrowInvalid:
         row = _first_bad(cells, kind)
-        raise DataError(
+        raise CellError(
             f"column {name!r}, {where(row)}: want "
             f"{'a number' if kind == 'number' else 'a date such as 2024-12-31'}, got "
-            f"{quoted(cells[row].as_py())}. Correct or empty the cell, or name the column in "
-            "categorical_columns, text_columns or ignore_columns"
+            f"{quoted(cells[row].as_py())}. Correct or empty the cell",
+            "categorical_columns, text_columns or ignore_columns",
         ) from None
 
 
@@ -277,10 +290,10 @@ def _vectors(column: Any, name: str, width: int, where: Callable[[int], str]) ->
     wrong = pc.fill_null(pc.not_equal(lengths, width), False).to_numpy()
     if wrong.any():
         row = int(wrong.argmax())
-        raise DataError(
+        raise CellError(
             f"column {name!r}, {where(row)}: want a list of {width} numbers "
-            f"as in the rows before or in training, got {lengths[row].as_py()}. Correct the row, "
-            "or name the column in ignore_columns"
+            f"as in the rows before or in training, got {lengths[row].as_py()}. Correct the row",
+            "ignore_columns",
         )
     if width:
         flat = [_floats(pa.chunked_array([chunk.flatten()])) for chunk in column.chunks]
@@ -294,8 +307,8 @@ def _check_finite(values: Any, name: str, where: Callable[[int], str]) -> None:
     wrong = np.abs(values) > LARGEST  # also true of infinity, not of NaN
     if wrong.any():
         row, place = np.argwhere(wrong)[0]
-        raise DataError(
+        raise CellError(
             f"column {name!r}, {where(int(row))}: want a finite number of at "
-            f"most {LARGEST:g}, got {values[row, place]}. Correct or empty the cell, or name the "
-            "column in ignore_columns"
+            f"most {LARGEST:g}, got {values[row, place]}. Correct or empty the cell",
+            "ignore_columns",
         )

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import torch
 
 from lgcn.data.splits import fraction_split, random_split
-from lgcn.data.tables.columns import EMPTY_WORDS, quoted
+from lgcn.data.tables.columns import EMPTY_WORDS, CellError, quoted
 from lgcn.data.tables.encoder import FeatureEncoder
 from lgcn.data.tables.ids import NodeIndex, to_ids
 from lgcn.data.tables.labels import Labels, read_labels, read_split
@@ -270,5 +270,7 @@ def node_data(
             notes += [f"{name}: {note}" for note in encoder.notes]
         x = encoder.transform(features, first_line=first_line)
     except DataError as error:
+        if isinstance(error, CellError) and options.encoder is not None:
+            raise DataError(f"{name}: {error.remedy}") from error
         raise DataError(f"{name}: {error}") from error
     return Graph(rowptr, rowptr.new_empty(0), x=x, encoder=encoder, **fields)

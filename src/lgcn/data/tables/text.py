@@ -57,7 +57,7 @@ class TextTable(TableSource):
                 f"got {encoding!r}"
             ) from None
         self.encoding = "utf-8" if codec == "utf-8-sig" else codec
-        head = self.head()
+        head, guessed = self.head(), delimiter is None
         if delimiter is None and kind != ".txt":
             delimiter = "\t" if kind == ".tsv" else _guess_delimiter(head, most_usual=",")
         elif delimiter is None:
@@ -65,7 +65,7 @@ class TextTable(TableSource):
         self.delimiter = "\t" if delimiter == "\\t" else delimiter
         if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
             raise UsageError(f"delimiter must be one character, got {delimiter!r}")
-        self.columns = self._header(head)
+        self.columns = self._header(head, guessed)
         self._check_names()
 
     def head(self) -> str:
@@ -88,7 +88,7 @@ class TextTable(TableSource):
                 f"{self.name} is not in {self.encoding}"
             ) from None
 
-    def _header(self, head: str) -> list[str]:
+    def _header(self, head: str, guessed: bool) -> list[str]:
         rows = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
         try:
             names = next((row for row in rows if row), [])
@@ -105,7 +105,12 @@ class TextTable(TableSource):
             if others:
                 raise DataError(
                     f"{self.name}, line {rows.line_num}: {self.delimiter!r} parts no columns, but "
-                    f"the line has {others[0]!r}. Give delimiter={others[0]!r}"
+                    f"the line has {others[0]!r}. "
+                    + (
+                        f"Give delimiter={others[0]!r}"
+                        if guessed
+                        else "The delimiter that is given is for both tables: write them with one"
+                    )
                 )
         if all(_NUMBER.fullmatch(name) for name in names):
             raise DataError(
