@@ -22,6 +22,7 @@ from numba.core.caching import (
     FunctionCache,
     IndexDataCacheFile,
     InTreeCacheLocator,
+    NullCache,
     UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
@@ -47,7 +48,7 @@ def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:
     try:
         kernel._cache = _Cache(function)
     except RuntimeError:  # Numba found no folder that it can write to
-        _tell("no folder for Numba's cache can be written to")
+        kernel._cache = _NoCache()
     return kernel
 
 
@@ -125,6 +126,11 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
         if hashlib.sha256(content).digest() != digest:
             return None
         return pickle.loads(content)
+
+
+class _NoCache(NullCache):  # type: ignore[misc]
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _tell("no folder for Numba's cache can be written to")
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
