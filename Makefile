@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-all test-gpu lint bench clean
+.PHONY: demo test test-all test-gpu crash lint bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/lgcn train --dataset digits --seed 0 --set max_epochs=200
@@ -16,6 +16,11 @@ test-all: $(INSTALLED)
 
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu
+
+# Kills commands while they write, at random moments. CRASH_REPORT=FILE keeps a report.
+CRASH_KILLS ?= 200
+crash: $(INSTALLED)
+	$(BIN)/python -m tests.crash --kills $(CRASH_KILLS) $(if $(CRASH_REPORT),--report $(CRASH_REPORT))
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 import shutil
@@ -71,7 +73,8 @@ class StoreWriter:
         trace: TracebackType | None,
     ) -> None:
         self.abandon()
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
+        # An error of a scratch file names none.
+        if isinstance(error, OSError) and (error.errno in NO_ROOM or error.filename is None):
             with _plain_errors(self.path):
                 raise error
 
@@ -181,7 +184,8 @@ class StoreWriter:
                 header["arrays"][key]["sha256"] = digest
             header = json.loads(json.dumps(header, allow_nan=False))  # as a reader will see it
             header["sha256"] = header_digest(header)
-            shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+            if (self.folder / "scratch").exists():
+                shutil.rmtree(self.folder / "scratch")
             text = json.dumps(header, indent=1) + "\n"
             (self.folder / HEADER).write_text(text, encoding="utf-8")
             for path in [*self.folder.iterdir(), self.folder]:
@@ -222,12 +226,8 @@ class StoreWriter:
     def _take_name(self) -> None:
         check_target(self.path, self._overwrite)
         if self.path.exists():
-            # A rename cannot replace a folder with files. Two can, with a moment in between at
-            # which neither is there, but never a mixture.
-            old = _partial(self.path)
-            self.path.rename(old)
-            self.folder.rename(self.path)
-            shutil.rmtree(old, ignore_errors=True)
+            _exchange(self.folder, self.path)
+            shutil.rmtree(self.folder, ignore_errors=True)  # which is the old store now
         else:
             self.folder.rename(self.path)
         self._unlock()
@@ -280,6 +280,30 @@ def _plain_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteError(f"{cannot_write(path, error)}. What was written is removed") from error
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Swaps two folders in one step, so that whoever is killed leaves one of them at ``old``.
+
+    A rename cannot replace a folder with files. Systems that cannot swap need three, with a moment
+    at which nothing is at ``old``, but never a mixture.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        if rename(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL):  # which file systems without it answer
+            raise OSError(number, os.strerror(number), str(old))
+    aside = _partial(old)
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except OSError:
+        aside.rename(old)
+        raise
+    aside.rename(new)
 
 
 def _partial(path: Path) -> Path:
