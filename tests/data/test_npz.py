@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from lgcn import Graph, memory
+from lgcn import Graph, sizes
 from lgcn.data import arrays as arrays_module
 from lgcn.data import dataset_files, describe, load_dataset, npz_names
 from lgcn.data.check import check_graph
@@ -185,7 +185,7 @@ def test_features_that_no_machine_can_train_on_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide(tmp_path / "wide.npz", 2**31)
-    monkeypatch.setattr(memory, "machine_memory", lambda: 16 * 10**9)
+    monkeypatch.setattr(sizes, "machine_memory", lambda: 16 * 10**9)
     message = r"wide\.npz: training on 2147483648 features would need 34\.4 GB .* has 16 GB"
     with pytest.raises(DataError, match=message):
         load_dataset("wide", tmp_path)
@@ -195,7 +195,7 @@ def test_many_sparse_features_take_no_memory_until_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide(tmp_path / "wide.npz", 2**31)
-    monkeypatch.setattr(memory, "machine_memory", lambda: 64 * 10**9)
+    monkeypatch.setattr(sizes, "machine_memory", lambda: 64 * 10**9)
     before = anonymous_memory()
     with PeakMemory(every=0.001) as watch:
         graph = load_dataset("wide", tmp_path)
