@@ -118,7 +118,7 @@ def test_training_and_prediction_write_where_they_are_told_to(read_only, tmp_pat
         line for line in trained.stderr.splitlines() if NOTE in line
     ]
     assert trained.stderr.count(NOTE) == 1
-    predicted = read_only("-m", "lgcn", "predict", run, "--out", table)
+    predicted = read_only("-m", "lgcn", "predict", run, "--output", table)
     assert predicted.returncode == 0, predicted.stderr
     assert len(table.read_text().splitlines()) == 1798
     assert predicted.stderr.count(NOTE) == 1
