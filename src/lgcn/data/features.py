@@ -12,7 +12,8 @@ from torch import Tensor
 
 from lgcn.csr import sparse_features
 from lgcn.data.arrays import check_array
-from lgcn.errors import DataError
+from lgcn.errors import DataError, UsageError
+from lgcn.ops.csr import MAX_INT32
 
 
 def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], path: Path) -> Any:
@@ -34,6 +35,38 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
     )
     matrix.sum_duplicates()
     return matrix
+
+
+def checked_matrix(matrix: Any, name: str) -> Any:
+    """A user's SciPy matrix as CSR, its indices checked in full; duplicates become their sum.
+
+    SciPy trusts the indices of a matrix and would read outside of it when it converts them. Rows
+    without duplicates keep their order. The caller's matrix stays as it is.
+    """
+    if len(matrix.shape) != 2 or max(matrix.shape) > MAX_INT32:
+        raise UsageError(
+            f"{name} must be a matrix of at most {MAX_INT32} rows and columns, "
+            f"got shape {list(matrix.shape)}"
+        )
+    try:
+        if matrix.format == "coo":
+            for numbers, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+                if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
+                    raise ValueError(
+                        f"indices must lie between 0 and {size - 1}, "
+                        f"got {numbers.min()} to {numbers.max()}"
+                    )
+        elif matrix.format in ("csr", "csc", "bsr"):
+            matrix = type(matrix)(matrix)  # a view of the same arrays; the check may change them
+            matrix.check_format(full_check=True)
+        matrix = matrix.tocsr()
+    except ValueError as error:
+        raise UsageError(f"{name} has wrong indices: {error}") from error
+    if matrix.has_canonical_format:
+        return matrix
+    summed = matrix.copy()
+    summed.sum_duplicates()
+    return summed if summed.nnz < matrix.nnz else matrix
 
 
 def row_normalize(matrix: Any) -> Any:
