@@ -48,25 +48,35 @@ def checked_matrix(matrix: Any, name: str) -> Any:
             f"{name} must be a matrix of at most {MAX_INT32} rows and columns, "
             f"got shape {list(matrix.shape)}"
         )
-    try:
-        if matrix.format == "coo":
-            for numbers, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
-                if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
-                    raise ValueError(
-                        f"indices must lie between 0 and {size - 1}, "
-                        f"got {numbers.min()} to {numbers.max()}"
-                    )
-        elif matrix.format in ("csr", "csc", "bsr"):
-            matrix = type(matrix)(matrix)  # a view of the same arrays; the check may change them
-            matrix.check_format(full_check=True)
-        matrix = matrix.tocsr()
-    except ValueError as error:
-        raise UsageError(f"{name} has wrong indices: {error}") from error
+    wrong = f"{name} has wrong indices: they must lie between 0 and"
+    if matrix.format in ("csr", "csc", "bsr"):
+        rows, columns = matrix.shape if matrix.format != "csc" else matrix.shape[::-1]
+        if matrix.format == "bsr":
+            rows, columns = rows // matrix.blocksize[0], columns // matrix.blocksize[1]
+        _check_range(matrix.indices, columns, wrong)
+        start, stop = matrix.indptr[:-1], matrix.indptr[1:]
+        entries = min(len(matrix.indices), len(matrix.data))
+        if len(start) != rows or matrix.indptr[0] != 0 or (stop < start).any():
+            raise UsageError(f"{name} has wrong indices: indptr must rise from 0")
+        if matrix.indptr[-1] > entries:
+            raise UsageError(
+                f"{name} has wrong indices: indptr must end with at most the number of entries "
+                f"({entries}), got {matrix.indptr[-1]}"
+            )
+    elif matrix.format == "coo":
+        for numbers, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            _check_range(numbers, size, wrong)
+    matrix = matrix.tocsr()
     if matrix.has_canonical_format:
         return matrix
     summed = matrix.copy()
     summed.sum_duplicates()
     return summed if summed.nnz < matrix.nnz else matrix
+
+
+def _check_range(numbers: Any, size: int, wrong: str) -> None:
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
+        raise UsageError(f"{wrong} {size - 1}, got {numbers.min()} to {numbers.max()}")
 
 
 def row_normalize(matrix: Any) -> Any:
