@@ -14,7 +14,8 @@ from torch import Tensor
 
 from lgcn.dropout import dropout
 from lgcn.jit import jit
-from lgcn.ops.csr import MAX_INT32, check_range, structure
+from lgcn.limits import MAX_INT32
+from lgcn.ops.csr import check_range, structure
 from lgcn.ops.reference import row_of_entry
 
 INTEGER_DTYPES = (

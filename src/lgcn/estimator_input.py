@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgcn.csr import sparse_features
+from lgcn.data.features import checked_matrix
 from lgcn.data.options import real_number
 from lgcn.data.splits import fraction_split
 from lgcn.errors import UsageError
@@ -128,7 +129,8 @@ def graph_of(x: Tensor, edges: Any) -> Graph:
                 f"adjacency of shape [{num_nodes}, {num_nodes}]; got {array.dtype} in shape "
                 f"{list(array.shape)}"
             )
-        edges = torch.from_numpy(array.astype(np.int64, copy=False))
+        native = array.dtype.newbyteorder("=") if array.size else np.int64
+        edges = as_tensor(np.ascontiguousarray(array, native))
     try:
         return Graph.from_edge_index(edges, num_nodes, x=x)
     except ValueError as error:
@@ -143,7 +145,7 @@ def _from_scipy(x: Tensor, edges: Any) -> Graph:
             f"{list(edges.shape)}. To split the nodes of one graph, as cross-validation does, pass "
             "node numbers as X and the whole graph as graph="
         )
-    matrix = edges.tocsr()  # itself where it is one
+    matrix = checked_matrix(edges, "edges")  # itself where it is CSR without duplicates
     weight = None
     if not (matrix.data == 1).all():
         if not np.isfinite(matrix.data).all():

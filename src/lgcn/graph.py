@@ -30,7 +30,8 @@ from lgcn.csr import (
     take_rows,
     to_csr,
 )
-from lgcn.ops.csr import INDEX_DTYPES, MAX_INT32, check_layout, check_range, trust
+from lgcn.limits import MAX_INT32
+from lgcn.ops.csr import INDEX_DTYPES, check_layout, check_range, trust
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
 

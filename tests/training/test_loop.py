@@ -178,7 +178,7 @@ def test_features_that_are_not_read_beforehand_are_suspected(monkeypatch: pytest
     x = graph.x.clone()
     x[graph.train_mask] = float("nan")
     monkeypatch.setattr(checks, "CHECKED_VALUES", 10)
-    with pytest.raises(TrainingDiverged, match=r"unless features \(x\) of the graph are NaN"):
+    with pytest.raises(TrainingDiverged, match=r"features \(x\) are NaN"):
         train(replace(graph, x=x), settings())
 
 

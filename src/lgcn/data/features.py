@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.data.arrays import check_array
-from lgcn.errors import DataError
-from lgcn.limits import FEATURE_BYTES
+from lgcn.errors import DataError, UsageError
+from lgcn.limits import FEATURE_BYTES, MAX_INT32
 from lgcn.sizes import check_memory
 
 if TYPE_CHECKING:
@@ -38,6 +38,48 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
     )
     matrix.sum_duplicates()
     return matrix
+
+
+def checked_matrix(matrix: Any, name: str) -> Any:
+    """A user's SciPy matrix as CSR, its indices checked in full; duplicates become their sum.
+
+    SciPy trusts the indices of a matrix and would read outside of it when it converts them. Rows
+    without duplicates keep their order. The caller's matrix stays as it is.
+    """
+    if len(matrix.shape) != 2 or max(matrix.shape) > MAX_INT32:
+        raise UsageError(
+            f"{name} must be a matrix of at most {MAX_INT32} rows and columns, "
+            f"got shape {list(matrix.shape)}"
+        )
+    wrong = f"{name} has wrong indices: they must lie between 0 and"
+    if matrix.format in ("csr", "csc", "bsr"):
+        rows, columns = matrix.shape if matrix.format != "csc" else matrix.shape[::-1]
+        if matrix.format == "bsr":
+            rows, columns = rows // matrix.blocksize[0], columns // matrix.blocksize[1]
+        _check_range(matrix.indices, columns, wrong)
+        start, stop = matrix.indptr[:-1], matrix.indptr[1:]
+        entries = min(len(matrix.indices), len(matrix.data))
+        if len(start) != rows or matrix.indptr[0] != 0 or (stop < start).any():
+            raise UsageError(f"{name} has wrong indices: indptr must rise from 0")
+        if matrix.indptr[-1] > entries:
+            raise UsageError(
+                f"{name} has wrong indices: indptr must end with at most the number of entries "
+                f"({entries}), got {matrix.indptr[-1]}"
+            )
+    elif matrix.format == "coo":
+        for numbers, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            _check_range(numbers, size, wrong)
+    matrix = matrix.tocsr()
+    if matrix.has_canonical_format:
+        return matrix
+    summed = matrix.copy()
+    summed.sum_duplicates()
+    return summed if summed.nnz < matrix.nnz else matrix
+
+
+def _check_range(numbers: Any, size: int, wrong: str) -> None:
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
+        raise UsageError(f"{wrong} {size - 1}, got {numbers.min()} to {numbers.max()}")
 
 
 def row_normalize(matrix: Any) -> Any:

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary, WeakIdRef
 
 from lgcn.jit import jit
+from lgcn.limits import MAX_INT32
 
 INDEX_DTYPES = (torch.int32, torch.int64)
-MAX_INT32 = 2**31 - 1
 FLOAT_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 

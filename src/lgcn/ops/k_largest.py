@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.limits import MAX_INT32
 from lgcn.ops import reference
 from lgcn.ops.backend import backend
 from lgcn.ops.csr import (
     FLOAT_DTYPES,
     INDEX_DTYPES,
-    MAX_INT32,
     check_layout,
     check_range,
     check_shape,

@@ -18,7 +18,8 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.jit import jit
-from lgcn.ops.csr import MAX_INT32, check_range
+from lgcn.limits import MAX_INT32
+from lgcn.ops.csr import check_range
 
 _INT = ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()

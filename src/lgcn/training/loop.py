@@ -24,7 +24,7 @@ from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.checkpoint import ModelSpec, Run
-from lgcn.training.checks import check_k, check_trainable, is_read
+from lgcn.training.checks import check_k, check_trainable, unusual_values
 from lgcn.training.config import Config
 from lgcn.training.evaluation import (
     Scored,
@@ -235,11 +235,8 @@ def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: G
     if not np.isfinite(value):
         kept = run.load_checkpoint() if run is not None else None
         where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
-        unread = "" if is_read(graph) else ", unless features (x) of the graph are NaN or inf"
-        raise TrainingDiverged(
-            f"the {name} became {value} in epoch {epoch}.{where} "
-            f"A smaller learning rate may help: --set lr=0.01{unread}"
-        )
+        cause = unusual_values(graph) or "A smaller learning rate may help: --set lr=0.01"
+        raise TrainingDiverged(f"the {name} became {value} in epoch {epoch}.{where} {cause}")
 
 
 def _remove_if_empty(run: Run, keep_folder: bool) -> None:
