@@ -16,7 +16,9 @@ os.environ["LGCN_OFFLINE"] = "1"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10, help="how long (default: 10)")
+    parser.add_argument(
+        "--minutes", type=float, default=10, help="time after the first cases (default: 10)"
+    )
     parser.add_argument("--cases", type=int, help="stop a target after so many (default: no limit)")
     parser.add_argument("--targets", help="names, separated by commas (default: all)")
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")

@@ -1,13 +1,14 @@
 """Running one case, telling failures apart, and making the bytes of a failing one fewer."""
 
+import platform
 import time
 import traceback
 import warnings
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .found import Failure
 from .rules import Refused
 from .source import Source
 from .targets import target as target_of
@@ -93,21 +94,8 @@ def reduced(
     return best
 
 
-def failure_of(target: str, buffer: bytes, outcome: Outcome, seconds: float) -> Failure:
-    """The failure with as few bytes as can be had in that time."""
-
-    def fails(candidate: bytes) -> bool:
-        return run_case(target, candidate).where == outcome.where
-
-    small = reduced(buffer, fails, seconds)
-    last = run_case(target, small)
-    return Failure(target, small, "error", outcome.where, last.error or outcome.error)
-
-
-def versions() -> dict[str, Any]:
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
+def versions() -> dict[str, str]:
+    """Of Python and of what matters for a case."""
     found = {"python": platform.python_version()}
     for name in ("lgcn", "numpy", "torch", "torch_geometric", "numba", "scipy", "pyarrow"):
         try:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .cases import failure_of, quiet, reduced, run_case, versions
+from .cases import Outcome, quiet, reduced, run_case, versions
 from .found import Failure
 from .processes import CASES, FAILED, REFUSED, SECONDS, Limits, Process, Slot, killed, run_isolated
 from .scratch import VARIABLE, make_scratch
@@ -75,7 +75,7 @@ class Fuzzing:
         began = time.monotonic()
         print("first cases of every target, which compile kernels", flush=True)
         self._run_processes(1, first=True, end=None)
-        end = began + 60 * self.options.minutes
+        end = time.monotonic() + 60 * self.options.minutes
         print(f"{self.options.jobs} processes, seed {self.options.seed}", flush=True)
         self._run_processes(self.options.jobs, first=False, end=end)
         self.seconds = time.monotonic() - began
@@ -134,6 +134,8 @@ class Fuzzing:
 
     def _killed(self, process: Process, kind: str, details: str) -> None:
         number, buffer = process.slot.case
+        if number < 0:
+            raise SystemExit(f"a process ended before its first case: {kind}: {details}")
         name = self.options.targets[number]
         self.counts[number, FAILED] += 1
         self.kills[name] = self.kills.get(name, 0) + 1
@@ -218,9 +220,14 @@ def _one_case(
         buffer = mutated(pool[one], pool[other], rng)
     else:
         buffer = random_buffer(rng)
-    slot.begin(at, buffer)
-    outcome = run_case(name, buffer)
-    slot.end()
+
+    def run(case: bytes) -> Outcome:
+        slot.begin(at, case)
+        outcome = run_case(name, case)
+        slot.end()
+        return outcome
+
+    outcome = run(buffer)
     counts = slot.counts[at]
     counts[CASES] += 1
     counts[REFUSED] += outcome.refused
@@ -228,8 +235,10 @@ def _one_case(
         counts[FAILED] += 1
         if (name, outcome.where) not in seen:
             seen.add((name, outcome.where))
-            failure = failure_of(name, buffer, outcome, REDUCE)
-            failure.save(Path(os.environ[VARIABLE]) / "failures")
+            folder = Path(os.environ[VARIABLE]) / "failures"
+            Failure(name, buffer, "error", outcome.where, outcome.error).save(folder)
+            small = reduced(buffer, lambda case: run(case).where == outcome.where, REDUCE)
+            Failure(name, small, "error", outcome.where, run(small).error).save(folder)
     elif not outcome.refused and len(buffer) <= 2048:
         if len(pool) < POOL:
             pool.append(buffer)

@@ -29,6 +29,7 @@ class Slot:
         self._map = mmap.mmap(-1, _HEADER + counts + MAX_LENGTH)
         self._began = np.ndarray(1, np.float64, self._map, 0)
         self._numbers = np.ndarray(2, np.int32, self._map, 8)
+        self._numbers[0] = -1  # no case yet
         self.counts = np.ndarray((num_targets, 4), np.float64, self._map, _HEADER)
         self._bytes = _HEADER + counts
 
@@ -48,6 +49,7 @@ class Slot:
 
     @property
     def case(self) -> tuple[int, bytes]:
+        """Target and bytes of the last case; the target is -1 where there was none."""
         length = int(self._numbers[1])
         return int(self._numbers[0]), self._map[self._bytes : self._bytes + length]
 
