@@ -13,7 +13,6 @@ from lgcn.csr import CSR, one_index_dtype, row_sums
 from lgcn.graph import SPLITS, Graph
 from lgcn.jit import jit
 from lgcn.limits import MAX_INT32
-from lgcn.ops.csr import MAX_INT32
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
 from lgcn.splitmix import STEP
