@@ -192,7 +192,7 @@ def test_wrong_offsets_are_refused() -> None:
     offsets = matrix.indptr.copy()
     for wrong in ([2**31 - 1, -2], [13, 13], [-1, 0]):
         matrix.indptr[1:3] = wrong
-        with pytest.raises(UsageError, match="adjacency has wrong indices.*indptr"):
+        with pytest.raises(UsageError, match=r"adjacency has wrong indices.*indptr"):
             from_scipy(matrix)
     matrix.indptr[:] = offsets
     matrix.indptr[-1] = 10**6
