@@ -100,7 +100,7 @@ def select_subgraph(
     limits = _UNLIMITED
     if max_expand is not None:
         one_for_all = isinstance(max_expand, int | np.integer)
-        given = [max_expand] if one_for_all else max_expand
+        given: Any = [max_expand] if one_for_all else max_expand
         limits = np.array([min(index(limit), _NO_LIMIT) for limit in given], np.int64)
         if limits.size == 0 or limits.min() < 1:
             raise ValueError(f"max_expand must be at least 1 in each iteration, got {max_expand}")
