@@ -142,10 +142,7 @@ def check_edge_index(
 ) -> None:
     """Checks that an int64 ``edge_index`` names nodes that are there, before it is used."""
     if max(num_rows, num_cols) > MAX_NODES:
-        raise ValueError(
-            f"the graph must have at most 2**40 nodes, got {max(num_rows, num_cols)}. Without "
-            "num_nodes it is the largest number in edge_index plus one: number the nodes from 0 on"
-        )
+        raise ValueError(f"the graph must have at most 2**40 nodes, got {max(num_rows, num_cols)}")
     if min(num_rows, num_cols) < 0:
         raise ValueError(f"num_nodes must not be negative, got {min(num_rows, num_cols)}")
     source, target = edge_index

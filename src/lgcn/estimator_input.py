@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgcn.csr import sparse_features
+from lgcn.csr import check_sparse, sparse_features
 from lgcn.data.features import checked_matrix
 from lgcn.data.options import real_number
 from lgcn.data.splits import fraction_split
@@ -80,15 +80,25 @@ def as_features(matrix: Any) -> Tensor:
 
 
 def as_matrix(X: Any) -> Any:
-    """Torch's tensors as what scikit-learn checks: an array or a SciPy CSR matrix."""
+    """Torch's tensors as what scikit-learn checks: an array or a SciPy CSR matrix.
+
+    Scikit-learn and SciPy trust the indices of sparse matrices, so these are checked here.
+    """
+    if scipy.sparse.issparse(X):
+        return checked_matrix(X, "X")
     if not isinstance(X, Tensor):
         return X
     x = X.detach().cpu()
     if x.layout == torch.strided:
         return x.numpy()
-    x = x if x.layout == torch.sparse_csr else x.to_sparse_csr()
+    if x.layout != torch.sparse_csr:
+        try:
+            check_sparse(x)
+        except ValueError as error:
+            raise UsageError(f"X has wrong indices: {error}") from error
+        x = x.to_sparse_csr()
     parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))
+    return checked_matrix(scipy.sparse.csr_matrix(parts, shape=tuple(x.shape)), "X")
 
 
 def as_tensor(array: Array) -> Tensor:

@@ -31,7 +31,7 @@ from lgcn.csr import (
     to_csr,
 )
 from lgcn.limits import MAX_INT32
-from lgcn.ops.csr import INDEX_DTYPES, check_layout, check_range, trust
+from lgcn.ops.csr import INDEX_DTYPES, check_layout, check_range, csr_parts, trust
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "val", "test")
 # What a sub-graph takes along of its nodes, one row each. The features go through features().
 NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
+FOUND_NODES = 2**27  # with more, few edges are taken for a mistake: the offsets take gigabytes
 MAX_SQUARED = 3_037_000_499  # whose square int64 holds
 PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 
@@ -114,6 +115,8 @@ class Graph:
                 )
         if self.x is not None and self.x.dim() != 2:
             raise ValueError(f"x must have shape [nodes, features], got {tuple(self.x.shape)}")
+        if self.x is not None and self.x.layout == torch.sparse_csr and not self._is_trusted:
+            _check_sparse_features(self.x)
         scale = self.feature_scale
         if scale is not None and (self.x is None or tuple(scale.shape) != (2, self.x.size(1))):
             raise ValueError(
@@ -184,7 +187,7 @@ class Graph:
             elif sparse:
                 num_nodes = edge_index.size(0)
             else:
-                num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+                num_nodes = _found_nodes(edge_index)
         if undirected:
             if sparse:
                 matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
@@ -326,6 +329,7 @@ class Graph:
         return any(t is not None and t.requires_grad for t in (self.edge_weight, self.degree))
 
     def _make_adjacency(self, normalize: bool, self_loops: bool) -> CSR:
+        check_range(self.rowptr, self.col, self.num_nodes)  # again only where they changed
         matrix = CSR(*one_index_dtype(self.rowptr, self.col), self.edge_weight)
         degree = self.degree if self.degree is not None else row_sums(matrix)
         if self_loops:
@@ -372,6 +376,7 @@ class Graph:
             raise ValueError(
                 f"rows must lie between 0 and {self.num_nodes}, got start {start} and stop {stop}"
             )
+        check_range(self.rowptr, self.col, self.num_nodes)  # again only where they changed
         matrix = CSR(self.rowptr, self.col, self.edge_weight).rows(start, stop)
         if self_loops:
             matrix = add_self_loops(matrix, start)
@@ -517,6 +522,32 @@ class Graph:
             f"Graph(name={self.name!r}, num_nodes={self.num_nodes}, num_edges={self.num_edges}, "
             f"num_features={self.num_features}, num_classes={self.num_classes}{graphs})"
         )
+
+
+def _check_sparse_features(x: Tensor) -> None:
+    """Torch trusts the indices of sparse tensors. These checks are those of the product with x."""
+    rowptr, col, _ = csr_parts(x)
+    if rowptr.numel() != x.size(0) + 1:
+        raise ValueError(
+            f"x must have an offset per row and one more ({x.size(0) + 1}), got {rowptr.numel()}"
+        )
+    try:
+        check_range(rowptr, col, x.size(1))
+    except ValueError as error:
+        raise ValueError(f"x has wrong indices: {error}") from error
+
+
+def _found_nodes(edge_index: Tensor) -> int:
+    """The largest node number plus one; refused where it can only be another kind of number."""
+    if edge_index.numel() == 0:
+        return 0
+    largest = int(edge_index.max())
+    if largest > max(FOUND_NODES, 1000 * edge_index.size(1)):
+        raise ValueError(
+            f"edge_index must number the nodes from 0 on, got node {largest} in "
+            f"{edge_index.size(1)} edges. Where there are so many nodes, give num_nodes"
+        )
+    return largest + 1
 
 
 def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:

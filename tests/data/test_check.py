@@ -206,6 +206,14 @@ def test_weights_of_any_type_are_read(dtype: torch.dtype) -> None:
     assert not check_graph(graph).directed
 
 
+def test_a_graph_that_changed_is_checked_again() -> None:
+    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, y=torch.tensor([0, 1]))
+    check_graph(graph)
+    graph.col[0] = 10**9
+    with pytest.raises(ValueError, match=r"col must be smaller .*\(2\), got .* = 1000000000"):
+        check_graph(graph)
+
+
 def test_no_node() -> None:
     report = check_graph(Graph(torch.zeros(1, dtype=torch.long), torch.empty(0, dtype=torch.long)))
     assert report.warnings == ["the graph has no node"]

@@ -361,3 +361,19 @@ def test_edges_of_any_integer_type(dtype: str) -> None:
     too_large = np.array([[0], [2**64 - 1]], np.uint64)
     with pytest.raises(UsageError, match=f"got {2**64 - 1}"):
         graph_of(torch.zeros(100, 1), too_large)
+
+
+@pytest.mark.parametrize("kind", ["csr", "coo", "torch"])
+def test_wrong_indices_of_sparse_features_are_refused(kind: str) -> None:
+    """Scikit-learn and SciPy would read outside of the matrix."""
+    matrix: Any = scipy.sparse.eye(20, 3).asformat("coo" if kind == "torch" else kind)
+    if kind == "csr":
+        matrix.indptr[3] = 2**30
+    else:
+        matrix.col[0] = 10**6
+    if kind == "torch":
+        indices = torch.tensor(np.stack([matrix.row, matrix.col]))
+        options = {"size": (20, 3), "check_invariants": False}
+        matrix = torch.sparse_coo_tensor(indices, torch.ones(3), **options)
+    with pytest.raises(UsageError, match="X has wrong indices"):
+        LGCNClassifier(max_epochs=1).fit(matrix, np.arange(20) % 2)

@@ -203,3 +203,11 @@ def test_degrees_of_narrow_weights(dtype: torch.dtype) -> None:
     graph = Graph.from_edge_index(torch.cat([ends, ends.flip(0)], 1), edge_weight=weight.repeat(2))
     expected = Graph.from_edge_index(graph.edge_index).adjacency(normalize=True).weight
     torch.testing.assert_close(graph.adjacency(normalize=True).weight, expected)
+
+
+def test_a_graph_that_changed_is_checked_again(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    graph.col[0] = 12
+    for make in (graph.adjacency, lambda: graph.adjacency_rows(0, 12)):
+        with pytest.raises(ValueError, match=r"col must be smaller .*\(12\), got .* = 12"):
+            make()

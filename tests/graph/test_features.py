@@ -71,3 +71,26 @@ def test_a_scale_must_fit_the_features(random_graph: RandomGraph, scale: Tensor)
         random_graph(feature_scale=scale)
     with pytest.raises(ValueError, match="feature_scale"):
         random_graph(x=None, feature_scale=torch.ones(2, 0))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "numbers", "message"),
+    [
+        ([0, 2**31 - 1, -2], [0, 1], "must not decrease"),
+        ([0, 1, 3], [0, 1], "must end with"),
+        ([0, 1, 2], [0, 5], "= 5"),
+        ([0, 1, 2], [0, -1], "= -1"),
+    ],
+)
+def test_sparse_features_with_wrong_indices_are_refused(
+    offsets: list[int], numbers: list[int], message: str
+) -> None:
+    x = torch.sparse_csr_tensor(
+        torch.tensor(offsets).int(),
+        torch.tensor(numbers).int(),
+        torch.ones(2),
+        (2, 3),
+        check_invariants=False,
+    )
+    with pytest.raises(ValueError, match=f"x has wrong indices: .*{message}"):
+        Graph.from_edge_index(torch.tensor([[0], [1]]), x=x)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lgcn.ops import cpu, reference
+from lgcn.ops import cpu, k_largest, reference
 
 from .graphs import Case, assert_same, cases, oracle, random_graph
 
@@ -240,3 +240,18 @@ def test_kernels_leave_the_number_of_torch_threads_alone() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120
     )
     assert done.stdout.strip() == "1", done.stderr
+
+
+@pytest.mark.parametrize("kernel", ["_k_largest", "_k_largest_grad_x"])
+def test_memory_that_runs_out_in_a_kernel_is_named(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba reports every exception in a parallel loop as a SystemError."""
+
+    def fail(*_: object) -> None:
+        raise SystemError("returned a result with an exception set")
+
+    x = torch.ones(2, 1, requires_grad=True)
+    monkeypatch.setattr(cpu, kernel, fail)
+    with pytest.raises(MemoryError, match="k = 7"):
+        k_largest(x, torch.tensor([0, 2]), torch.tensor([0, 1]), 7)[0].sum().backward()

@@ -88,3 +88,21 @@ def test_without_metis_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(UsageError, match=r"pip install 'lgcn\[metis\]'"):
         ClusterLoader(random_graph())
+
+
+def test_duplicated_edges_and_self_loops_change_nothing(random_graph: RandomGraph) -> None:
+    graph = random_graph(60, 0.1)
+    edges = graph.edge_index
+    loops = torch.arange(60).repeat(2, 1)
+    again = Graph.from_edge_index(torch.cat([edges, edges, loops, loops, edges], dim=1), 60)
+    assert partition(again, 5, 0).tolist() == partition(graph, 5, 0).tolist()
+
+
+def test_clusters_of_a_graph_without_edges() -> None:
+    graph = Graph(torch.zeros(11).long(), torch.zeros(0).long())
+    assert len(partition(graph, 5, 0)) == 10
+
+
+def test_max_nodes_must_be_positive(random_graph: RandomGraph) -> None:
+    with pytest.raises(ValueError, match="max_nodes must be at least 1, got 0"):
+        ClusterLoader(random_graph(), max_nodes=0)

@@ -279,3 +279,21 @@ def test_wrong_options_are_named(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         NeighborLoader(random_graph(), **options)
+
+
+@pytest.mark.parametrize("huge", [2**31, 2**62, 2**63 - 1, 2**70])
+def test_a_sample_whose_size_would_overflow_is_refused(
+    random_graph: RandomGraph, huge: int
+) -> None:
+    """Four nodes times 2**62 neighbours are none."""
+    with pytest.raises(ValueError, match=f"fanout must be at most 2147483647.*{huge}"):
+        NeighborLoader(random_graph(), fanout=(2, huge), with_replacement=True)
+
+
+def test_a_graph_that_changed_is_checked_again(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    loader = NeighborLoader(graph, num_workers=0)
+    list(loader)
+    graph.col[0] = 10**9
+    with pytest.raises(ValueError, match=r"col must be smaller .*\(12\), got .* = 1000000000"):
+        list(loader)

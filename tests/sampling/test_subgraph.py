@@ -226,6 +226,17 @@ def test_what_is_kept_of_a_graph_goes_with_it(random_graph: RandomGraph) -> None
 BIG = 2**31 - 1
 
 
+@pytest.mark.parametrize("huge", [2**31, 2**63 - 1, 2**70])
+def test_huge_limits_are_no_limits(random_graph: RandomGraph, huge: int) -> None:
+    graph = random_graph(80, 0.1)
+    expected = select_subgraph(graph, n_init=4, max_nodes=None, seed=2**70)
+    for expand in (huge, [huge] * 5):
+        found = select_subgraph(
+            graph, n_init=4, max_nodes=huge, max_expand=expand, max_hops=huge, seed=2**70
+        )
+        assert found.tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_a_graph_that_changed_is_checked_again(
     random_graph: RandomGraph, dtype: torch.dtype

@@ -191,6 +191,7 @@ def check_graph(graph: Graph, imported: Any = None) -> Report:
             become part of the report. (default: none)
     """
     graph = graph.to("cpu")
+    check_range(graph.rowptr, graph.col, graph.num_nodes)  # again only where they changed
     degree = _degree(graph)
     homophily, chance = _homophily(graph)
     encoder = graph.encoder
@@ -251,7 +252,6 @@ def _edges(graph: Graph) -> dict[str, Any]:
     from scipy.sparse import csr_matrix
 
     n = graph.num_nodes
-    check_range(graph.rowptr, graph.col, n)
     values = np.ones(graph.num_edges, dtype=np.int8)
     if graph.edge_weight is not None:
         weight = graph.edge_weight.detach()

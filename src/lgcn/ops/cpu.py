@@ -8,7 +8,9 @@ innermost loop runs over features, which lie side by side in memory, so that it 
 
 # mypy: disable-error-code="untyped-decorator"
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -315,6 +317,17 @@ def _chunks(rowptr: Any) -> Any:
     return _row_chunks(rowptr, min(rowptr.shape[0], 8 * numba.get_num_threads()))
 
 
+@contextlib.contextmanager
+def _needs_memory(k: int) -> Iterator[None]:
+    """Numba does not say what went wrong in a parallel loop, where only memory can."""
+    try:
+        yield
+    except SystemError as error:
+        raise MemoryError(
+            f"too little memory to select with k = {k}: a smaller k needs less"
+        ) from (error)
+
+
 def k_largest(
     x: Tensor,
     rowptr: Tensor,
@@ -338,22 +351,23 @@ def k_largest(
     chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
     if values.size == 0:  # a loop over a large k would take its time
         return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
-    _k_largest(
-        features.reshape(-1),
-        channels,
-        starts,
-        neighbors,
-        _weight_array(edge_weight, features),
-        k,
-        compete,
-        _chunks(starts),
-        _bits(own, features, integer),
-        _bits(last, features, integer),
-        values.reshape(-1).view(integer),
-        chosen.reshape(-1),
-        position_bits == 0,
-        integer(np.iinfo(integer).min),
-    )
+    with _needs_memory(k):
+        _k_largest(
+            features.reshape(-1),
+            channels,
+            starts,
+            neighbors,
+            _weight_array(edge_weight, features),
+            k,
+            compete,
+            _chunks(starts),
+            _bits(own, features, integer),
+            _bits(last, features, integer),
+            values.reshape(-1).view(integer),
+            chosen.reshape(-1),
+            position_bits == 0,
+            integer(np.iinfo(integer).min),
+        )
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 
 
@@ -381,20 +395,21 @@ def k_largest_grad_x(
     blocks = -(-channels * gradient.itemsize // simd.VECTOR_BYTES)
     num_sums = max(1, min(4 // max(blocks, 1), col.numel() // max(num_sources, 1)))
     sums = torch.zeros(num_sums, num_sources * channels, dtype=compute_dtype(grad.dtype))
-    _k_largest_grad_x(
-        gradient.reshape(-1),
-        grad.size(1),
-        first_slot(grad, chosen),
-        _array(chosen).reshape(-1),
-        node_ids,
-        k,
-        starts,
-        _array(col),
-        _weight_array(edge_weight, gradient),
-        _row_chunks(starts, num_sums),
-        channels,
-        sums.numpy(),
-    )
+    with _needs_memory(k):
+        _k_largest_grad_x(
+            gradient.reshape(-1),
+            grad.size(1),
+            first_slot(grad, chosen),
+            _array(chosen).reshape(-1),
+            node_ids,
+            k,
+            starts,
+            _array(col),
+            _weight_array(edge_weight, gradient),
+            _row_chunks(starts, num_sums),
+            channels,
+            sums.numpy(),
+        )
     return (sums[0] if num_sums == 1 else sums.sum(0)).view(num_sources, channels).to(grad.dtype)
 
 

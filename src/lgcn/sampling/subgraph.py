@@ -100,7 +100,8 @@ def select_subgraph(
     limits = _UNLIMITED
     if max_expand is not None:
         one_for_all = isinstance(max_expand, int | np.integer)
-        limits = np.array([max_expand] if one_for_all else max_expand, np.int64)
+        given: Any = [max_expand] if one_for_all else max_expand
+        limits = np.array([min(index(limit), _NO_LIMIT) for limit in given], np.int64)
         if limits.size == 0 or limits.min() < 1:
             raise ValueError(f"max_expand must be at least 1 in each iteration, got {max_expand}")
         if not one_for_all:
@@ -114,8 +115,8 @@ def select_subgraph(
             limits,
             num_roots,
             n_init,
-            index(max_nodes),
-            index(max_hops),
+            min(index(max_nodes), _NO_LIMIT),
+            min(index(max_hops), _NO_LIMIT),
             np.uint64(seed % 2**64),
         )
     except BaseException:  # out of memory half-way: some marks may be set
