@@ -10,7 +10,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -245,7 +245,10 @@ def train(
     loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
     from lgcn.training import train as run_training
 
-    with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
+    with (
+        _nothing_left_behind(run, resume),
+        epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch,
+    ):
         try:
             result = run_training(loaded, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
         except KeyboardInterrupt:
@@ -255,6 +258,24 @@ def train(
                 f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
             ) from None
     _report(result.record, as_json)
+
+
+@contextmanager
+def _nothing_left_behind(run: Any, resume: bool) -> Iterator[None]:
+    """A new run that fails before its first checkpoint leaves no folder in the way of the next.
+
+    Where the disk fails, what is there is left as it is.
+    """
+    made = not run.folder.exists()
+    try:
+        yield
+    except Exception as error:
+        if not resume and not run.holds_work and not isinstance(error, OSError):
+            run.clear()
+            if made:
+                with suppress(OSError):  # there are other files
+                    run.folder.rmdir()
+        raise
 
 
 def _new_folder(name: str, seed: int) -> Path:

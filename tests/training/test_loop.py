@@ -295,7 +295,7 @@ def masked(value: bool) -> Tensor:
         ({"x": torch.full((200, 8), float("nan"))}, r"must be finite, some are NaN or inf"),
         ({"x": torch.full((200, 8), float("inf")).to_sparse_csr()}, r"must be finite"),
         ({"train_mask": None}, r"no train nodes: train_mask is empty"),
-        ({"val_mask": masked(False)}, r"val_mask is empty\. Label more nodes.*'val'.*--val"),
+        ({"val_mask": masked(False)}, r"val_mask is empty\. Label more nodes.*'val'.*val=0"),
         ({"y": torch.full((200,), -1)}, r"train_mask of synthetic has nodes without a label"),
     ],
 )

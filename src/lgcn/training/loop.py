@@ -85,11 +85,7 @@ def train(
     device = pick_device(config.device)
     check_k(graph, config, device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    with (
-        torch.random.fork_rng(devices),
-        stop_request(run is not None) as stopped,
-        contextlib.ExitStack() as undo,
-    ):
+    with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
@@ -101,7 +97,6 @@ def train(
             state, best = restore(run, model, optimizer, best)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         if run is not None and not resume:
-            undo.callback(_remove_if_empty, run, run.folder.exists())
             run.start(config, spec, graph.encoder)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         rates = Rates()
@@ -235,16 +230,6 @@ def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: G
             f"the {name} became {value} in epoch {epoch}.{where} "
             f"A smaller learning rate may help: --set lr=0.01{unread}"
         )
-
-
-def _remove_if_empty(run: Run, keep_folder: bool) -> None:
-    """A run that ended before its first checkpoint leaves nothing in the way of the next."""
-    if run.holds_work:
-        return
-    run.clear()
-    if not keep_folder:
-        with contextlib.suppress(OSError):  # there are other files
-            run.folder.rmdir()
 
 
 class StopRequest(threading.Event):
