@@ -3,7 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-all test-gpu lint bench clean
+.PHONY: demo test test-all test-gpu fuzz crash lint bench clean
+
+# Of `make fuzz`: its time, and how many processes (none: one per core).
+FUZZ_MINUTES ?= 10
+FUZZ_JOBS ?=
 
 demo: $(INSTALLED)
 	$(BIN)/lgcn train --dataset digits --seed 0 --set max_epochs=200
@@ -16,6 +20,20 @@ test-all: $(INSTALLED)
 
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -m gpu
+
+# The properties of the test suite with random seeds, once; then the targets of tests/fuzz.
+fuzz: $(INSTALLED)
+	failed=0; \
+	$(BIN)/python -m pytest -q -n $(or $(FUZZ_JOBS),auto) --hypothesis-profile=random \
+		-m "hypothesis and not slow and not gpu" || failed=1; \
+	$(BIN)/python -m tests.fuzz --minutes $(FUZZ_MINUTES) $(if $(FUZZ_JOBS),--jobs $(FUZZ_JOBS)) \
+		|| failed=1; \
+	exit $$failed
+
+# Kills commands while they write, at random moments. CRASH_REPORT=FILE keeps a report.
+CRASH_KILLS ?= 200
+crash: $(INSTALLED)
+	$(BIN)/python -m tests.crash --kills $(CRASH_KILLS) $(if $(CRASH_REPORT),--report $(CRASH_REPORT))
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

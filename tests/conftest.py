@@ -26,8 +26,12 @@ if not torch.cuda.is_available():
 
 from lgcn import Graph
 
-# The first example of a kernel compiles it, and shared machines stall: tests do not time.
-hypothesis.settings.register_profile("lgcn", deadline=None)
+# The first example of a kernel compiles it, and shared machines stall: tests do not time. The same
+# examples each time; `make fuzz` tries others (--hypothesis-profile=random).
+hypothesis.settings.register_profile(
+    "lgcn", deadline=None, derandomize=True, database=None, print_blob=True
+)
+hypothesis.settings.register_profile("random", deadline=None, derandomize=False, print_blob=True)
 hypothesis.settings.load_profile("lgcn")
 
 torch.set_num_threads(1)

@@ -1,5 +1,6 @@
 """The command line on graph stores: generate, import, train, predict, evaluate, embed, info."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,24 @@ def test_a_run_on_a_store_predicts_new_tables(lgcn_: Callable[..., Any], place: 
     new = ("--edges", "a.csv", "--nodes", "nodes.csv", "--output", "p.parquet")
     assert lgcn_("predict", "r", *new, "--json").json["nodes"] == 40
     assert "no labelled nodes" in lgcn_("evaluate", "r", *new[:4]).message
+
+
+def test_a_run_of_a_stranger_cannot_switch_the_checks_of_a_store_off(
+    lgcn_: Callable[..., Any], store: Path, run: Path
+) -> None:
+    (run / "result.json").unlink()  # so that there is something to go on with
+    col = np.fromfile(store / "col.bin", np.int32)
+    col[:] = 2**31 - 1
+    (store / "col.bin").write_bytes(col.tobytes())
+    record = json.loads((run / "run.json").read_text())
+    record["config"]["dataset_options"]["verify"] = False
+    (run / "run.json").write_text(json.dumps(record))
+    output = lgcn_("train", "--resume", "--out", run)
+    assert output.code == 1
+    assert "run.json is damaged" in output.message
+    assert "verify" in output.message
+    del record["config"]["dataset_options"]["verify"]
+    (run / "run.json").write_text(json.dumps(record))
+    output = lgcn_("train", "--resume", "--out", run)
+    assert output.code == 1
+    assert "col.bin is damaged" in output.message

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn import Graph
-from lgcn.csr import CSR, has_self_loop, one_index_dtype, row_blocks, sparse_features, take_rows
+from lgcn.csr import (
+    CSR,
+    add_self_loops,
+    has_self_loop,
+    one_index_dtype,
+    row_blocks,
+    row_sums,
+    sparse_features,
+    stack_offsets,
+    take_rows,
+)
 from lgcn.ops import k_largest_values, spmm
 
 RandomGraph = Callable[..., Graph]
@@ -137,3 +147,51 @@ def test_rows_of_sparse_features(rows: slice | Tensor, index: torch.dtype) -> No
     taken = take_rows(csr, rows)
     assert torch.equal(taken.to_dense(), x[rows])
     assert taken.crow_indices().dtype == taken.col_indices().dtype
+
+
+# Numbers that narrow types cannot hold.
+
+
+def test_offsets_of_2_to_the_31_entries_are_not_added_in_int32() -> None:
+    part = torch.tensor([0, 2**30, 2**31 - 1], dtype=torch.int32)
+    stacked = stack_offsets([part, part])
+    assert stacked.tolist() == [0, 2**30, 2**31 - 1, 3 * 2**30 - 1, 2**32 - 2]
+    assert stack_offsets([part[:2], part[:2] - 1]).dtype == torch.int32
+
+
+def test_self_loops_that_make_more_entries_than_int32_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rowptr, col = torch.tensor([0, 2, 3]).int(), torch.tensor([0, 1, 0]).int()
+    narrow = add_self_loops(CSR(rowptr, col))
+    assert narrow.rowptr.dtype == narrow.col.dtype == torch.int32
+    monkeypatch.setattr("lgcn.csr.MAX_INT32", 3)  # stands for 2**31 - 1
+    wide = add_self_loops(CSR(rowptr, col))
+    assert wide.rowptr.dtype == wide.col.dtype == torch.int64
+    assert [part.tolist() for part in wide[:2]] == [part.tolist() for part in narrow[:2]]
+
+
+def test_node_numbers_of_64_bits_are_not_cut_off() -> None:
+    rowptr, col = one_index_dtype(torch.tensor([0, 1]).int(), torch.tensor([2**31]))
+    assert rowptr.dtype == torch.int64
+    assert col.tolist() == [2**31]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.bool, torch.bfloat16, torch.float16, torch.int64]
+)
+def test_sums_of_weights_of_any_type(dtype: torch.dtype) -> None:
+    """300 ones are 44 in uint8, true in bool and 256 in bfloat16."""
+    matrix = CSR(torch.tensor([0, 300]), torch.arange(300), torch.ones(300, dtype=dtype))
+    assert row_sums(matrix).tolist() == [300]
+
+
+@pytest.mark.parametrize(
+    ("rowptr", "message"),
+    [([0, 2**31 - 1, -2, 2], "must not decrease"), ([0, 1, 1, 3], r"must end with .*\(2\)")],
+)
+def test_self_loops_of_a_wrong_structure_are_not_looked_for(
+    rowptr: list[int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        has_self_loop(torch.tensor(rowptr).int(), torch.tensor([0, 1]).int())

@@ -162,3 +162,15 @@ def test_x_stays_where_nothing_is_to_be_dropped(drop: Callable[..., torch.Tensor
     assert drop(x, 0.0) is x
     with pytest.raises(ValueError, match="p must be a probability below 1, got 1"):
         drop(x, 1.0)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_gradients_of_gradients(overwrite: bool) -> None:
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+
+    def squared(x: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)  # the same entries every time
+        return dropout(x * x, 0.5, overwrite=overwrite)
+
+    assert torch.autograd.gradcheck(squared, x)
+    assert torch.autograd.gradgradcheck(squared, x)

@@ -1,5 +1,7 @@
 """Files of embeddings hold the rows and the ids."""
 
+import os
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 
 from lgcn import layerwise
 from lgcn.embeddings import check_output, write_embeddings
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, WriteError
 
 ROWS = torch.randn(11, 6, generator=torch.Generator().manual_seed(0))
 
@@ -66,3 +68,22 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.npy").mkdir()
     with pytest.raises(UsageError, match="must be a file, got the folder"):
         check_output(tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path, suffix: str) -> None:
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(WriteError, match=rf"{tmp_path}/e{suffix}: File too large"):
+            write_embeddings(torch.randn(1000, 4), tmp_path / f"e{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet"])
+def test_a_pipe_is_refused_before_the_work(tmp_path: Path, suffix: str) -> None:
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    with pytest.raises(UsageError, match=r"must be a file, got the pipe"):
+        check_output(tmp_path / f"pipe{suffix}")

@@ -1,6 +1,9 @@
 """The table of predictions, and its files."""
 
 import csv
+import os
+import resource
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn import layerwise
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, WriteError
 from lgcn.predictions import (
     Written,
     check_output,
@@ -201,3 +204,93 @@ def test_a_failure_between_blocks_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="no space left"):
             write_predictions(pieces(), tmp_path / f"a{suffix}")
     assert list(tmp_path.iterdir()) == []
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+SUM(A1)", "-2+3", "@x", "\tx", "\rx", "\nx", "\uff1dx", "-"]
+PLAIN = ["-5", "+3.25", "-1e-5", "-.5", "a=b", "", " =x", "'=x", "5-3"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_ids_that_a_spreadsheet_would_run_get_a_quote(
+    tmp_path: Path, suffix: str, kind: Any
+) -> None:
+    ids = pa.array([*FORMULAS, *PLAIN], kind)
+    table = predictions(torch.zeros(len(ids), 2), ["a", "b"], node_ids=ids)
+    path = tmp_path / f"p{suffix}"
+
+    def written(**options: Any) -> list[str]:
+        nonlocal counts
+        counts = write_predictions(table, path, **options)
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ",")
+            return [row["node"] for row in reader]
+
+    counts = Written(0, 0)
+    assert written() == ["'" + text for text in FORMULAS] + PLAIN
+    assert counts == Written(len(ids), 0, len(FORMULAS))
+    assert written(spreadsheet_safe=False) == [*FORMULAS, *PLAIN]
+    assert counts == Written(len(ids), 0, 0)
+
+
+def test_labels_that_a_spreadsheet_would_run_get_a_quote(tmp_path: Path) -> None:
+    table = predictions(torch.eye(2), ["=1+1", "plain"], node_ids=[-1, -2], abstain_below=None)
+    assert write_predictions(table, tmp_path / "p.csv").protected == 1
+    with (tmp_path / "p.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert [row[:2] for row in rows[1:]] == [["-1", "'=1+1"], ["-2", "plain"]]
+    both = predictions(torch.ones(1, 2), ["=1+1", "b"], multi_label=True)
+    assert write_predictions(both, tmp_path / "p.csv").protected == 1
+    nothing = predictions(torch.zeros(1, 2), ["=1+1", "b"], abstain_below=0.9)
+    assert write_predictions(nothing, tmp_path / "p.csv") == Written(1, 1, 0)
+
+
+def test_parquet_has_ids_as_they_are(tmp_path: Path) -> None:
+    table = predictions(torch.zeros(len(FORMULAS), 1), ["a"], node_ids=FORMULAS)
+    assert write_predictions(table, tmp_path / "p.parquet").protected == 0
+    assert pyarrow.parquet.read_table(tmp_path / "p.parquet").equals(table)
+
+
+def test_a_pipe_takes_text_and_stays_a_pipe(tmp_path: Path) -> None:
+    table = predictions(LOGITS, ["a", "b", "c"])
+    write_predictions(table, tmp_path / "p.csv")
+    for name in ("pipe", "pipe.csv"):
+        pipe, got = tmp_path / name, []
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda p=pipe, g=got: g.append(p.read_bytes()))
+        reader.start()
+        write_predictions(table, pipe)
+        reader.join()
+        assert got == [(tmp_path / "p.csv").read_bytes()]
+        assert pipe.is_fifo()
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(UsageError, match=r"takes predictions as \.csv or \.tsv"):
+        check_output(tmp_path / "pipe.parquet")
+
+
+def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:
+    table = predictions(torch.zeros(1000, 3), ["a", "b", "c"])
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        for suffix in (".csv", ".parquet"):
+            with pytest.raises(WriteError, match=rf"{tmp_path}/p{suffix}: File too large"):
+                write_predictions(table, tmp_path / f"p{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_output_is_added_to(tmp_path: Path) -> None:
+    table = predictions(LOGITS, ["a", "b", "c"])
+    write_predictions(table, tmp_path / "p.csv")
+    path, before = tmp_path / "all.txt", os.dup(1)
+    with path.open("w") as file:  # as a shell sends it to a file
+        os.dup2(file.fileno(), 1)
+        try:
+            os.write(1, b"# kept\n")
+            write_predictions(table, "/dev/stdout")
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+    assert path.read_text() == "# kept\n" + (tmp_path / "p.csv").read_text()

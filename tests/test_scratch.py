@@ -70,3 +70,15 @@ def test_a_disk_that_fills_up_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(tempfile, "TemporaryFile", Full)
     with pytest.raises(DataError, match="has too little space"):
         Scratch(84, torch.float32, 0, tmp_path).keep((7, 3), iter(BLOCKS))
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    scratch = Scratch(8, torch.float32, memory=0, folder=tmp_path)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    with pytest.raises(DataError, match=rf"{tmp_path}: Permission denied.*scratch"):
+        scratch.keep((1, 2), iter([torch.zeros(1, 2)]))

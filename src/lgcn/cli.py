@@ -10,7 +10,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,6 +79,8 @@ def _say(error: Exception) -> int:
         return 1
     if isinstance(error, LGCNError | OSError):  # OSError: no permission, a file in the way
         text = str(error)
+    elif isinstance(error, RecursionError):
+        text = "a file or setting is nested too deeply. Check the files that the command reads"
     elif ran_out_of_memory(error):
         text = f"not enough memory: {first_line_of(error)}. A smaller graph, k or batch needs less"
     elif os.environ.get("LGCN_DEBUG"):
@@ -245,12 +247,16 @@ def train(
     loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
     from lgcn.training import train as run_training
 
-    with (
-        _nothing_left_behind(run, resume),
-        epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch,
-    ):
+    with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
         try:
-            result = run_training(loaded, chosen, out=run.folder, resume=resume, on_epoch=on_epoch)
+            result = run_training(
+                loaded,
+                chosen,
+                out=run.folder,
+                resume=resume,
+                overwrite=overwrite or not run.holds_work,
+                on_epoch=on_epoch,
+            )
         except KeyboardInterrupt:
             if not run.holds_work:
                 raise Interrupted("stopped before the first checkpoint; nothing is kept") from None
@@ -258,24 +264,6 @@ def train(
                 f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
             ) from None
     _report(result.record, as_json)
-
-
-@contextmanager
-def _nothing_left_behind(run: Any, resume: bool) -> Iterator[None]:
-    """A new run that fails before its first checkpoint leaves no folder in the way of the next.
-
-    Where the disk fails, what is there is left as it is.
-    """
-    made = not run.folder.exists()
-    try:
-        yield
-    except Exception as error:
-        if not resume and not run.holds_work and not isinstance(error, OSError):
-            run.clear()
-            if made:
-                with suppress(OSError):  # there are other files
-                    run.folder.rmdir()
-        raise
 
 
 def _new_folder(name: str, seed: int) -> Path:
@@ -383,12 +371,21 @@ def predict(
     unlabelled_only: Annotated[
         bool, typer.Option(help="Write only nodes that have no label.")
     ] = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            help="In .csv and .tsv, put a ' before ids and labels that a spreadsheet would run as "
+            "formulas: those that start with = + - @ and are no numbers. "
+            "--no-spreadsheet-safe and .parquet have them as they are."
+        ),
+    ] = True,
     root: Root = None,
     as_json: Json = False,
     *,
     tables: dict[str, Any],
 ) -> None:
     """Write label, confidence and class probabilities of every node to a table."""
+    from lgcn.files import is_stream
     from lgcn.predictions import check_output, prediction_blocks, write_predictions
 
     check_output(output)
@@ -404,6 +401,7 @@ def predict(
     from lgcn.layerwise import layerwise
 
     model, loaded, spec = trained.model(), trained.graph(), trained.spec
+    temperature = trained.folder.temperature()
     names = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
     with step_progress(err) as on_progress:
         if memory is None:
@@ -417,16 +415,23 @@ def predict(
             nodes=loaded.unlabelled() if unlabelled_only else None,
             on_progress=on_progress,
             multi_label=spec.multi_label,
-            temperature=trained.folder.temperature(),
+            temperature=temperature,
             abstain_below=abstain_below,
         )
-        written = write_predictions(blocks, output)
+        written = write_predictions(blocks, output, spreadsheet_safe=spreadsheet_safe)
+    if written.protected:
+        err.print(
+            f"[yellow]Note:[/yellow] {written.protected} ids or labels got a ' in front, so that "
+            "no spreadsheet takes them for formulas; --no-spreadsheet-safe leaves them as they are",
+            soft_wrap=True,
+        )
     record = {"output": str(output), "nodes": written.nodes, "abstained": written.abstained}
     if as_json:
         print_json({**record, "classes": list(names)})
         return
     silent = f", {written.abstained} of them left open" if abstain_below is not None else ""
-    out.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
+    told = err if is_stream(output) else out  # which may be where the predictions went
+    told.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
 
 
 @app.command(cls=Command)
@@ -481,6 +486,12 @@ def warmup(as_json: Json = False) -> None:
         counts = (len(found.get(name, ())) for found in (done.compiled, done.cached))
         table.add_row(name, *map(str, counts))
     out.print(table)
+    if not done.folders:
+        out.print(
+            f"{done.seconds:.1f} s; nothing is kept: set NUMBA_CACHE_DIR to a folder that can be "
+            "written to"
+        )
+        return
     out.print(f"{done.seconds:.1f} s; kept in", *map(escape, done.folders), sep="\n")
 
 

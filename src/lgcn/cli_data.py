@@ -1,5 +1,6 @@
 """Commands on data sets: list, info, check, path."""
 
+import sys
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -131,7 +132,9 @@ def data_path(
     files = [str(path) for path in dataset_files(dataset, root)]
     if as_json:
         print_json({"name": dataset, "files": files})
+    elif files and sys.stdout.isatty():
+        out.print(escape("\n".join(files)), soft_wrap=True)
     elif files:
-        print("\n".join(files))
+        print("\n".join(files))  # a program wants them as they are
     else:
         err.print(escape(f"{dataset} needs no files"))

@@ -1,13 +1,49 @@
-"""Where the command line writes: results to standard output, all else to standard error."""
+"""Where the command line writes: results to standard output, all else to standard error.
+
+Names of files, columns, nodes and classes come from files that anyone may have written. Control
+characters in them could move the cursor, hide text or change the terminal. They are shown as
+escapes, such as ``\\x1b``.
+"""
 
 import json
+import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+# Control characters but the line break and the tab; those that turn the direction of text; halves
+# of pairs, which stand for bytes of a file name that are no text and cannot be printed.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with control characters as escapes."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class SafeConsole(Console):
+    """A console whose texts cannot control the terminal."""
+
+    def render_str(self, text: str, *args: Any, **options: Any) -> Text:
+        return super().render_str(visible(text), *args, **options)  # before it is laid out
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control is None and _CONTROL.search(segment.text):
+                segment = Segment(visible(segment.text), segment.style)
+            yield segment
+
+
+out = SafeConsole(highlight=False)
+err = SafeConsole(stderr=True, highlight=False)
 
 
 def print_json(value: Any) -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from lgcn.cli_options import Json, Root
-from lgcn.cli_output import err, out, print_json
+from lgcn.cli_output import SafeConsole, err, out, print_json
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ def _show(report: "Report", folder: Path, as_json: bool) -> None:
         )
     else:
         # A file takes wide tables; a terminal wraps them.
-        page = out if out.is_terminal else Console(highlight=False, width=WIDTH)
+        page = out if out.is_terminal else SafeConsole(highlight=False, width=WIDTH)
         for table in report.tables:
             page.print(terminal(table))
         for note in dict.fromkeys(note for table in report.tables for note in table.notes):

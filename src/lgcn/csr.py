@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,15 @@ from torch import Tensor
 
 from lgcn.dropout import dropout
 from lgcn.jit import jit
+from lgcn.limits import MAX_INT32
+from lgcn.ops.csr import check_range, structure
 from lgcn.ops.reference import row_of_entry
+
+INTEGER_DTYPES = (
+    *(torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+)
+MAX_NODES = 2**40  # offsets of so many rows take 8 TB
 
 with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
     warnings.simplefilter("ignore")
@@ -93,15 +102,53 @@ def to_csr(
                 f" got {list(adjacency.shape)}"
             )
         if adjacency.layout != torch.sparse_csr:
+            check_sparse(adjacency)
             adjacency = adjacency.to_sparse_csr()
         return CSR(adjacency.crow_indices(), adjacency.col_indices(), adjacency.values())
 
-    if adjacency.dim() != 2 or adjacency.size(0) != 2 or adjacency.is_floating_point():
+    source, target = edge_index = as_edge_index(adjacency)
+    check_edge_index(edge_index, num_rows, num_cols, edge_weight)
+    target, order = target.sort(stable=True)
+    rowptr = torch.searchsorted(target, torch.arange(num_rows + 1, device=target.device))
+    return CSR(rowptr, source[order], None if edge_weight is None else edge_weight[order])
+
+
+def as_edge_index(edge_index: Tensor) -> Tensor:
+    """The numbers of a [2, E] tensor as int64, in which everything is computed.
+
+    Products and sums of node numbers would overflow in narrower types. Numbers that int64 cannot
+    hold (uint64 has some) are refused.
+    """
+    if (
+        not isinstance(edge_index, Tensor)
+        or edge_index.dim() != 2
+        or edge_index.size(0) != 2
+        or edge_index.dtype not in INTEGER_DTYPES
+    ):
+        got = type(edge_index).__name__
+        if isinstance(edge_index, Tensor):
+            got = f"{edge_index.dtype} in shape {list(edge_index.shape)}"
+        raise ValueError(f"edge_index must hold integers in shape [2, edges], got {got}")
+    numbers = edge_index.as_subclass(Tensor).long()
+    if edge_index.dtype == torch.uint64 and numbers.numel() and int(numbers.min()) < 0:
         raise ValueError(
-            f"edge_index must hold integers in shape [2, edges], got {adjacency.dtype} "
-            f"in shape {list(adjacency.shape)}"
+            f"edge_index must name nodes below 2**63, got {int(numbers[numbers < 0].max()) + 2**64}"
         )
-    source, target = adjacency.as_subclass(Tensor).long()
+    return numbers
+
+
+def check_edge_index(
+    edge_index: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
+) -> None:
+    """Checks that an int64 ``edge_index`` names nodes that are there, before it is used."""
+    if max(num_rows, num_cols) > MAX_NODES:
+        raise ValueError(
+            f"the graph must have at most 2**40 nodes, got {max(num_rows, num_cols)}. Without "
+            "num_nodes it is the largest number in edge_index plus one: number the nodes from 0 on"
+        )
+    if min(num_rows, num_cols) < 0:
+        raise ValueError(f"num_nodes must not be negative, got {min(num_rows, num_cols)}")
+    source, target = edge_index
     for name, nodes, count in (("sources", source, num_cols), ("targets", target, num_rows)):
         if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < count:
             raise ValueError(
@@ -113,9 +160,54 @@ def to_csr(
             f"edge_weight must have one entry an edge ({source.numel()}), "
             f"got shape {list(edge_weight.shape)}"
         )
-    target, order = target.sort(stable=True)
-    rowptr = torch.searchsorted(target, torch.arange(num_rows + 1, device=target.device))
-    return CSR(rowptr, source[order], None if edge_weight is None else edge_weight[order])
+
+
+def check_sparse(adjacency: Tensor) -> None:
+    """Checks the indices of a sparse tensor that is not CSR: torch trusts them when it converts.
+
+    Entries that come twice are allowed.
+    """
+    rows, columns = adjacency.shape[-2:]
+    if adjacency.layout == torch.sparse_coo:
+        target, source = adjacency._indices()
+        check_edge_index(torch.stack([source, target]), rows, columns)
+    elif adjacency.layout == torch.sparse_csc:
+        colptr, row = adjacency.ccol_indices(), adjacency.row_indices()
+        if colptr.numel() != columns + 1:
+            raise ValueError(
+                f"a sparse adjacency must have an offset per column and one more ({columns + 1}), "
+                f"got {colptr.numel()}"
+            )
+        check_range(colptr, row, rows)
+    else:
+        raise ValueError(
+            "a sparse adjacency must have the layout sparse_csr, sparse_csc or sparse_coo, "
+            f"got {adjacency.layout}"
+        )
+
+
+def node_numbers(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
+    """Node numbers, or a mask of all nodes, as int64 numbers that are checked.
+
+    Torch takes uint8 for a mask, and a number plus one overflows in a narrow type.
+    """
+    if nodes.dtype == torch.bool:
+        if nodes.shape != (num_nodes,):
+            raise ValueError(
+                f"{name} as a mask must have {num_nodes} entries, got {nodes.numel()} in shape "
+                f"{list(nodes.shape)}"
+            )
+        return nodes.nonzero().squeeze(1)
+    if nodes.dim() != 1 or (nodes.dtype not in INTEGER_DTYPES and nodes.numel()):
+        raise ValueError(
+            f"{name} must be a list of node numbers, got {nodes.dtype} in shape {list(nodes.shape)}"
+        )
+    nodes = nodes.long()
+    if nodes.numel():
+        low, high = (int(number) for number in torch.aminmax(nodes))
+        if not 0 <= low <= high < num_nodes:
+            raise ValueError(f"{name} must lie between 0 and {num_nodes - 1}, got {low} to {high}")
+    return nodes
 
 
 def one_index_dtype(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
@@ -126,8 +218,8 @@ def one_index_dtype(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
     """
     if rowptr.dtype == col.dtype:
         return rowptr, col
-    if col.numel() <= torch.iinfo(torch.int32).max:
-        return rowptr.int(), col.int()
+    if col.dtype == torch.int32 and max(col.numel(), rowptr.numel() - 1) <= MAX_INT32:
+        return rowptr.int(), col
     return rowptr.long(), col.long()
 
 
@@ -141,10 +233,13 @@ def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
     missing = torch.ones(rowptr.numel() - 1, dtype=torch.bool, device=col.device)
     missing[row[row + first_row == col]] = False
     added = torch.cat([missing.new_zeros(1, dtype=torch.long), missing.cumsum(0)])
+    num_entries = col.numel() + int(added[-1])
+    if num_entries > MAX_INT32:  # 32 bits may have been enough before
+        rowptr, col = rowptr.long(), col.long()
     new_rowptr = (rowptr + added).to(rowptr.dtype)
     loop_at = new_rowptr[:-1][missing].long()
     moved_to = torch.arange(col.numel(), device=col.device) + added[row + 1]
-    new_col = col.new_empty(col.numel() + loop_at.numel())
+    new_col = col.new_empty(num_entries)
     new_col[loop_at] = (torch.nonzero(missing).squeeze(1) + first_row).to(col.dtype)
     new_col[moved_to] = col
     if weight is None:
@@ -156,6 +251,7 @@ def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
 
 def has_self_loop(rowptr: Tensor, col: Tensor) -> Tensor:
     """A mask of the rows that have an entry on the diagonal, found in one reading of ``col``."""
+    structure(rowptr, col)  # raises where the kernel would read outside of col
     looped = torch.zeros(rowptr.numel() - 1, dtype=torch.bool)
     _mark_self_loops(rowptr.cpu().numpy(), col.cpu().numpy(), looped.numpy())
     return looped.to(col.device)
@@ -171,10 +267,14 @@ def _mark_self_loops(rowptr: Any, col: Any, looped: Any) -> None:
 
 
 def row_sums(matrix: CSR) -> Tensor:
+    """The sum of each row, in float32 at least: integers overflow, half precision stops growing."""
     if matrix.weight is None:
         return matrix.rowptr.diff().to(torch.get_default_dtype())
-    sums = matrix.weight.new_zeros(matrix.rowptr.numel() - 1)
-    return sums.index_add_(0, row_of_entry(matrix.rowptr), matrix.weight)
+    weight = matrix.weight
+    if weight.dtype not in (torch.float32, torch.float64):
+        weight = weight.to(torch.float32)
+    sums = weight.new_zeros(matrix.rowptr.numel() - 1)
+    return sums.index_add(0, row_of_entry(matrix.rowptr), weight)
 
 
 def row_blocks(rowptr: Tensor, entries: int = 1 << 22) -> Iterator[tuple[int, int]]:
@@ -201,12 +301,15 @@ def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:
         start, stop, _ = rows.indices(x.size(0))
         part = CSR(all_rowptr, all_col, all_values).rows(start, max(start, stop))
         return sparse_features(part.rowptr, part.col, part.values(x.dtype), x.size(1))
-    starts = all_rowptr[rows]
+    rows = node_numbers(rows, x.size(0), "rows")
+    starts = all_rowptr[rows].long()
     counts = all_rowptr[rows + 1] - starts
     rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     entry = torch.arange(int(rowptr[-1]), device=x.device)
     entry = entry + (starts - rowptr[:-1]).repeat_interleave(counts)
-    rowptr, col = one_index_dtype(rowptr.to(all_rowptr.dtype), all_col[entry])
+    if entry.numel() <= MAX_INT32:  # rows that are named twice may be more than x has
+        rowptr = rowptr.to(all_rowptr.dtype)
+    rowptr, col = one_index_dtype(rowptr, all_col[entry])
     return sparse_features(rowptr, col, all_values[entry], x.size(1))
 
 
@@ -214,14 +317,25 @@ def stack_rows(parts: Sequence[Tensor]) -> Tensor:
     """Stacks dense or sparse CSR matrices."""
     if parts[0].layout != torch.sparse_csr:
         return torch.cat(list(parts))
-    offsets = torch.tensor([0] + [part.values().numel() for part in parts]).cumsum(0)
-    rowptr = [p.crow_indices()[:-1] + o for p, o in zip(parts, offsets, strict=False)]
-    return sparse_features(
-        torch.cat([*rowptr, offsets[-1:].to(rowptr[0])]),
-        torch.cat([part.col_indices() for part in parts]),
-        torch.cat([part.values() for part in parts]),
-        parts[0].size(1),
-    )
+    rowptr = stack_offsets([part.crow_indices() for part in parts])
+    col = torch.cat([part.col_indices() for part in parts])
+    values = torch.cat([part.values() for part in parts])
+    return sparse_features(*one_index_dtype(rowptr, col), values, parts[0].size(1))
+
+
+def stack_offsets(parts: Sequence[Tensor]) -> Tensor:
+    """The row offsets of matrices one below the other, of their dtype where that holds the last.
+
+    A tensor of int32 plus an offset is int32, and would overflow.
+    """
+    dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
+    if sum(int(part[-1]) for part in parts) > MAX_INT32:
+        dtype = torch.int64
+    first, moved = 0, []
+    for part in parts:
+        moved.append(part[:-1].to(dtype) + first)
+        first += int(part[-1])
+    return torch.cat([*moved, moved[0].new_tensor([first])])
 
 
 def sparse_features(rowptr: Tensor, col: Tensor, values: Tensor, num_features: int) -> Tensor:

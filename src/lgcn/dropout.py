@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lgcn.generators import current_generator
 from lgcn.jit import jit
 from lgcn.splitmix import STEP, mix
 
@@ -17,8 +18,8 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
 
     From equal seeds (``torch.manual_seed``), tensors of equal shape lose the same entries. On the
-    CPU p is exact to 2^-33. Other devices, types narrower than float32, compiled code and the
-    transforms of ``torch.func`` have torch's own dropout, with random numbers of its own.
+    CPU p is exact to 2^-33. Types narrower than float32, other devices and the transforms of
+    ``torch.func`` have torch's random numbers, so that other entries are lost there.
 
     With ``overwrite``, x may be given back with the entries dropped in it. Where x is large, most
     of the time goes to memory for another one.
@@ -27,14 +28,42 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
         raise ValueError(f"p must be a probability from 0 to 1, got {p}")
     if not training or p == 0:
         return x
-    own = x.is_cpu and x.dtype in (torch.float32, torch.float64)
-    traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if traced or not own:
-        return F.dropout(x, p)
-    seed = int(torch.randint(2**63 - 1, (1,)))
+    if torch.compiler.is_compiling():  # the compiler's own dropout knows no generator but torch's
+        kept = torch.empty(x.shape, dtype=torch.bool, device=x.device)
+        _draw_kept(kept, p)
+        return torch.where(kept, x / (1 - p) if p < 1 else x, 0.0)
+    if not _has_kernel(x) or torch._C._are_functorch_transforms_active():
+        return torch_dropout(x, p)
     overwrite = overwrite and x.is_contiguous()
-    dropped: Tensor = _Dropout.apply(x, p, seed, overwrite)  # type: ignore[no-untyped-call]
+    dropped: Tensor = _Dropout.apply(x, p, _seed(), overwrite)  # type: ignore[no-untyped-call]
     return dropped
+
+
+def torch_dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
+    """``F.dropout`` from the generators of a training, which it has no argument for.
+
+    On the CPU the numbers are those of ``F.dropout`` from a global generator of the same seed.
+    """
+    if torch.compiler.is_compiling():
+        return dropout(x, p, training)
+    generator = current_generator(x.device)
+    if generator is None or not training or not 0 < p < 1:
+        return F.dropout(x, p, training)
+    if x.is_cpu:
+        return x * torch.empty_like(x).bernoulli_(1 - p, generator=generator).div_(1 - p)
+    kept = torch.empty(x.shape, dtype=torch.bool, device=x.device)
+    kept.bernoulli_(1 - p, generator=generator)
+    masked: Tensor = _Masked.apply(x, kept, 1 / (1 - p))  # type: ignore[no-untyped-call]
+    return masked
+
+
+def _has_kernel(x: Tensor) -> bool:
+    return x.is_cpu and x.dtype in (torch.float32, torch.float64)
+
+
+def _seed() -> int:
+    generator = current_generator(torch.device("cpu"))
+    return int(torch.randint(2**63 - 1, (1,), generator=generator))
 
 
 def drop_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
@@ -53,8 +82,47 @@ def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> 
         raise ValueError(f"p must be a probability below 1, got {p}")
     if not training or p == 0:
         return x
-    kept = torch.rand(parts, device=x.device) >= p
+    if torch.compiler.is_compiling():
+        numbers = torch.empty(parts, device=x.device)
+        _draw_uniform(numbers)
+    else:
+        numbers = torch.rand(parts, device=x.device, generator=current_generator(x.device))
+    kept = numbers >= p
     return x * (kept / (1 - p)).to(x.dtype)
+
+
+# Opaque to torch.compile, which would else draw from the global generator. Which generators are
+# current is asked when compiled code runs. Both write to an argument, since of two calls that give
+# something back for the same arguments the compiler makes one.
+@torch.library.custom_op("lgcn::draw_kept", mutates_args=("kept",))
+def _draw_kept(kept: Tensor, p: float) -> None:
+    """A mask of the entries that :func:`dropout` keeps."""
+    if kept.is_cpu:
+        kept.copy_(dropout(torch.ones(kept.shape), p) != 0)
+    else:
+        kept.bernoulli_(1 - p, generator=current_generator(kept.device))
+
+
+@torch.library.custom_op("lgcn::draw_uniform", mutates_args=("numbers",))
+def _draw_uniform(numbers: Tensor) -> None:
+    numbers.uniform_(generator=current_generator(numbers.device))
+
+
+class _Masked(torch.autograd.Function):
+    """x where it is kept, scaled. The mask takes a byte for each entry until the backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kept: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(kept)
+        ctx.scale = scale
+        # In one kernel. It is the map of a dropout's backward, and equally that of its forward.
+        masked: Tensor = torch.ops.aten.native_dropout_backward(x, kept, scale)
+        return masked
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (kept,) = ctx.saved_tensors
+        return _Masked.apply(grad, kept, ctx.scale), None, None  # type: ignore[no-untyped-call]
 
 
 class _Dropout(torch.autograd.Function):

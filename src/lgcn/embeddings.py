@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.errors import UsageError
-from lgcn.files import atomic
+from lgcn.files import atomic, is_stream
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +28,10 @@ def check_output(path: str | Path) -> Path:
         )
     if path.is_dir():
         raise UsageError(f"the file of embeddings (--output) must be a file, got the folder {path}")
+    if is_stream(path):
+        raise UsageError(
+            f"the file of embeddings (--output) must be a file, got the pipe or device {path}"
+        )
     return path
 
 

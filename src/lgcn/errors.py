@@ -5,6 +5,11 @@ wrong outside a call: files, configuration and runs. The command line turns them
 an exit code; any other exception is a bug, which it reports as one.
 """
 
+import re
+
+# The remedy where a run's files are of no use.
+START_AGAIN = "Start again with --overwrite, or with another --out"
+
 
 class LGCNError(Exception):
     """Base of the errors below. ``exit_code`` is what the command line returns."""
@@ -20,6 +25,10 @@ class UsageError(LGCNError, ValueError):
 
 class DataError(LGCNError):
     """Data are missing, damaged, or not what their name promises."""
+
+
+class WriteError(DataError):
+    """A file could not be written; what was there before is unchanged."""
 
 
 class CheckpointError(LGCNError):
@@ -52,4 +61,13 @@ def ran_out_of_memory(error: BaseException) -> bool:
 def first_line_of(error: BaseException) -> str:
     """What an error says, in one line that is not long."""
     text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, in one line that is not long."""
+    text = str(error)
+    if isinstance(error, KeyError):
+        text = f"{text} is missing"
+    text = re.sub(r"\s+", " ", text).strip().rstrip(".")
     return text if len(text) <= 300 else f"{text[:297]}..."

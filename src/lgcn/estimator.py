@@ -30,7 +30,10 @@ from lgcn.estimator_input import (
     node_numbers,
     nodes_of,
     read_labels,
+    same_features,
     split_masks,
+    which_edges,
+    with_features,
 )
 from lgcn.graph import Graph
 from lgcn.nn.lgcn import LGCN
@@ -91,6 +94,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         feature_names_in_: Names of the features, where ``X`` was a table with column names.
         n_iter_: Epochs trained.
         graph_: The graph of the last fit; ``None`` in a loaded estimator.
+        has_edges_: Whether that graph had edges.
         encoder_: How the features were made of the user's columns, for importing new tables the
             same way; ``None`` where they came as numbers.
         model_: The :class:`lgcn.LGCN`, with its best weights.
@@ -104,6 +108,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
     config_: Config
     encoder_: FeatureEncoder | None
     graph_: Graph | None
+    has_edges_: bool
     model_: LGCN
     n_features_in_: int
     temperature_: float
@@ -195,6 +200,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         self.label_names_ = names
         self.encoder_ = whole.encoder
         self.graph_ = whole
+        self.has_edges_ = whole.num_edges > 0
         self.config_ = config
         assert isinstance(result.model, LGCN)
         self.model_ = result.model
@@ -206,16 +212,21 @@ class LGCNClassifier(  # type: ignore[call-arg]
     def predict(self, X: Any = None, edges: Any = None) -> Array:
         """The classes of nodes, or rows of zeros and ones where a node can have several labels.
 
+        The features of the fit, or equal ones, stand for the fitted graph with its edges. Other
+        features without ``edges`` are refused where the fitted graph had edges: nothing says which
+        neighbours their nodes have. To change features of the fitted graph and keep its edges, as
+        scikit-learn's ``permutation_importance`` does, say so:
+        ``scoring=lambda model, X, y: model.score(X, y, edges="fitted")``.
+
         Args:
             X: Numbers of nodes of the fitted graph; or another graph, or its features, with as many
                 features as the fitted one. (default: all nodes of the fitted graph)
-            edges: With features: the edges of the other graph, see :meth:`fit`. (default: none)
+            edges: With features: the edges of the other graph, see :meth:`fit`; an empty [2, 0]
+                array where it has none; or ``"fitted"``, the edges of the fitted graph for new
+                features of all its nodes. (default: those of the fit for the features of the fit;
+                none where the fit had none)
         """
-        chances = self.predict_proba(X, edges)
-        if self.multi_label_:
-            return (chances > 0.5).astype(np.int64)
-        found: Array = self.classes_[chances.argmax(axis=1)]
-        return found
+        return self._classes_of(self.predict_proba(X, edges))
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> Array:
         """The calibrated probabilities of the classes, in the order of ``classes_``.
@@ -223,10 +234,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         Args:
             X, edges: See :meth:`predict`.
         """
-        graph, nodes = self._other(X, edges)
-        scores = _rows(inference.predict(self.model_, graph), nodes)
-        chances: Array = calibrated(scores, self.multi_label_, self.temperature_).cpu().numpy()
-        return chances
+        return self._chances(*self._other(X, edges))
 
     def transform(self, X: Any = None, edges: Any = None) -> Array:
         """The embeddings of nodes: what the classifier sees, see :meth:`lgcn.LGCN.embed`.
@@ -256,7 +264,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
             sample_weight: One weight a node. (default: all one)
         """
         graph, nodes = self._other(X, edges)
-        predicted = self.predict(X, edges)
+        predicted = self._classes_of(self._chances(graph, nodes))
         if y is not None:
             labels = read_labels(y, self.classes_)
             check_consistent_length(predicted, labels.y)
@@ -367,13 +375,16 @@ class LGCNClassifier(  # type: ignore[call-arg]
         """The graph that X is, or that X and edges make."""
         graph = as_graph(X, None if reset else self.encoder_)
         if graph is None:
-            options = {"accept_sparse": "csr", "dtype": np.float32}
-            matrix = validate_data(self, as_matrix(X), reset=reset, **options)
-            return graph_of(as_features(matrix), edges)
+            return graph_of(self._features(X, reset), edges)
         if edges is not None:
             raise UsageError("edges must be None where X is a graph, which holds its edges")
         self._check_width(graph, reset)
         return graph
+
+    def _features(self, X: Any, reset: bool) -> Tensor:
+        """Features as a tensor, after scikit-learn's checks."""
+        options = {"accept_sparse": "csr", "dtype": np.float32}
+        return as_features(validate_data(self, as_matrix(X), reset=reset, **options))
 
     def _check_width(self, graph: Graph, reset: bool) -> None:
         if reset:
@@ -386,14 +397,28 @@ class LGCNClassifier(  # type: ignore[call-arg]
                 f"{self.n_features_in_} features as input"
             )
 
+    def _chances(self, graph: Graph, nodes: Tensor | None) -> Array:
+        scores = _rows(inference.predict(self.model_, graph), nodes)
+        chances: Array = calibrated(scores, self.multi_label_, self.temperature_).cpu().numpy()
+        return chances
+
+    def _classes_of(self, chances: Array) -> Array:
+        if self.multi_label_:
+            return (chances > 0.5).astype(np.int64)
+        found: Array = self.classes_[chances.argmax(axis=1)]
+        return found
+
     def _other(self, X: Any, edges: Any) -> tuple[Graph, Tensor | None]:
         """The graph to predict, and the nodes of it that are asked for."""
         check_is_fitted(self)
-        numbers = None if X is None or edges is not None else node_numbers(X)
-        if X is not None and numbers is None:
+        of_fit = isinstance(edges, str) and edges == "fitted"
+        if edges is not None and not of_fit:
+            if X is None:
+                raise UsageError("edges must come with X, the features of their nodes, got X=None")
             return self._as_graph(X, edges, reset=False), None
-        if edges is not None:
-            raise UsageError("edges must come with X, the features of their nodes, got X=None")
+        numbers = None if X is None else node_numbers(X)
+        if X is not None and numbers is None:
+            return self._graph_of(X, edges), None
         if self.graph_ is None:
             raise UsageError(
                 "X must be a graph, or features with edges: a loaded estimator has no graph of its "
@@ -403,9 +428,23 @@ class LGCNClassifier(  # type: ignore[call-arg]
             return self.graph_, None
         return self.graph_, check_nodes(numbers, self.graph_.num_nodes)
 
+    def _graph_of(self, X: Any, edges: str | None) -> Graph:
+        """The graph that X is, or that its features belong to: ``edges`` are those of the fit."""
+        graph = as_graph(X, self.encoder_)
+        if graph is not None:
+            return self._as_graph(graph, edges, reset=False)
+        x = self._features(X, reset=False)
+        if edges is not None:
+            return with_features(self.graph_, x)
+        if not self.has_edges_:
+            return graph_of(x, None)
+        if self.graph_ is not None and same_features(self.graph_.features(), x):
+            return self.graph_
+        raise UsageError(which_edges(x.size(0), self.graph_))
+
     def _test_labels(self, graph: Graph) -> Labels:
         """The labels that a graph holds, known only at its test nodes where it has a mask."""
-        if graph is self.graph_:
+        if self.graph_ is not None and graph.y is self.graph_.y:
             assert graph.y is not None
             assert graph.test_mask is not None
             return Labels(graph.y.numpy(), graph.test_mask.numpy(), self.classes_)

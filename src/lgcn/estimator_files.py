@@ -1,7 +1,8 @@
 """The folder of a saved :class:`lgcn.LGCNClassifier`: a run folder with ``estimator.json``.
 
-``estimator.json`` holds the constructor's arguments and the classes with their type. A folder
-without it, as ``lgcn train`` leaves it, has its classes as texts.
+``estimator.json`` holds the constructor's arguments, the classes with their type, and whether the
+fitted graph had edges. A folder without it, as ``lgcn train`` leaves it, has its classes as texts,
+and its graph had edges.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from lgcn.errors import CheckpointError
-from lgcn.files import write_json
 from lgcn.training import ModelSpec, Run
 from lgcn.training.setup import pick_device
 
@@ -34,6 +34,7 @@ def save(estimator: Any, folder: Path) -> None:
         "params": params,
         "classes": {"type": type(classes[0]).__name__, "values": classes},
         "feature_names_in": None if names is None else names.tolist(),
+        "has_edges": estimator.has_edges_,
     }
     run = Run(folder)
     spec = ModelSpec(
@@ -42,10 +43,11 @@ def save(estimator: Any, folder: Path) -> None:
         estimator.multi_label_,
         tuple(estimator.label_names_),
     )
-    run.start(estimator.config_, spec, estimator.encoder_)
-    write_json(folder / "estimator.json", record)
-    # Last, since a run with a result counts as finished.
-    run.finish(estimator.model_.state_dict(), estimator.result_)
+    with run.locked():
+        run.start(estimator.config_, spec, estimator.encoder_)
+        run.write_json("estimator.json", record)
+        # Last, since a run with a result counts as finished.
+        run.finish(estimator.model_.state_dict(), estimator.result_)
 
 
 def _plain(value: Any) -> Any:
@@ -64,15 +66,20 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
         key: getattr(config, key) for key in kind().get_params() if hasattr(config, key)
     }
     params["random_state"] = config.seed
-    names = None
+    names, has_edges = None, True
     if (folder / "estimator.json").exists():
         try:
             record = run.read_json("estimator.json")
+            if not isinstance(record, dict):
+                raise ValueError(f"it must hold an object, got {type(record).__name__}")
             if record["format"] != FORMAT:
                 raise ValueError(f"format must be {FORMAT}, got {record['format']!r}")
             params = _params(record["params"], kind)
             classes = _classes(record["classes"], spec)
             names = _feature_names(record["feature_names_in"], spec)
+            has_edges = record.get("has_edges", True)  # folders of version 0.1.0 do not say
+            if not isinstance(has_edges, bool):
+                raise ValueError(f"has_edges must be true or false, got {has_edges!r}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / 'estimator.json'} is damaged: {error}") from error
     if device is not None:
@@ -86,6 +93,7 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.encoder_ = run.encoder()
     estimator.graph_ = None
+    estimator.has_edges_ = has_edges
     estimator.config_ = config
     estimator.model_ = model.to(pick_device(config.device if device is None else device))
     estimator.result_ = result
@@ -115,7 +123,10 @@ def _classes(stored: Any, spec: ModelSpec) -> Any:
         raise ValueError(f"classes must all be of type {kind}")
     if len(set(values)) != len(values) or (kind == "float" and not all(map(math.isfinite, values))):
         raise ValueError("classes must be distinct and finite")
-    return np.array(values)
+    classes = np.array(values)
+    if classes.dtype.kind == "O":  # whole numbers beyond 64 bits
+        raise ValueError("classes must be numbers of 64 bits")
+    return classes
 
 
 def _feature_names(names: Any, spec: ModelSpec) -> list[str] | None:

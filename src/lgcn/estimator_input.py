@@ -5,7 +5,6 @@ Features and edges are shared with the caller wherever their types allow it.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgcn.csr import sparse_features
+from lgcn.data.features import checked_matrix
 from lgcn.data.options import real_number
 from lgcn.data.splits import fraction_split
 from lgcn.errors import UsageError
@@ -93,9 +93,20 @@ def as_matrix(X: Any) -> Any:
 
 def as_tensor(array: Array) -> Tensor:
     """A tensor that shares the array's memory, which may be read-only: nobody writes to it."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given NumPy array is not writ", UserWarning)
-        return torch.from_numpy(array if _has_torch_layout(array) else array.copy())
+    if not _has_torch_layout(array):
+        array = array.copy()
+    if not array.flags.writeable:  # torch would warn, and filters of warnings are no thread's own
+        array = np.asarray(_Writeable(array))
+    return torch.from_numpy(array)
+
+
+class _Writeable:
+    """The memory of an array as one that may be written to."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array  # keeps the memory alive
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
 def _has_torch_layout(array: Array) -> bool:
@@ -118,7 +129,8 @@ def graph_of(x: Tensor, edges: Any) -> Graph:
                 f"adjacency of shape [{num_nodes}, {num_nodes}]; got {array.dtype} in shape "
                 f"{list(array.shape)}"
             )
-        edges = torch.from_numpy(array.astype(np.int64, copy=False))
+        native = array.dtype.newbyteorder("=") if array.size else np.int64
+        edges = as_tensor(np.ascontiguousarray(array, native))
     try:
         return Graph.from_edge_index(edges, num_nodes, x=x)
     except ValueError as error:
@@ -133,13 +145,56 @@ def _from_scipy(x: Tensor, edges: Any) -> Graph:
             f"{list(edges.shape)}. To split the nodes of one graph, as cross-validation does, pass "
             "node numbers as X and the whole graph as graph="
         )
-    matrix = edges.tocsr()  # itself where it is one
+    matrix = checked_matrix(edges, "edges")  # itself where it is CSR without duplicates
     weight = None
     if not (matrix.data == 1).all():
         if not np.isfinite(matrix.data).all():
             raise UsageError("edges must have finite weights, some are NaN or infinite")
         weight = as_tensor(matrix.data.astype(np.float32, copy=False))
     return Graph(as_tensor(matrix.indptr), as_tensor(matrix.indices), x=x, edge_weight=weight)
+
+
+def same_features(one: Tensor, other: Tensor) -> bool:
+    """Whether two matrices of features, dense or sparse, hold the same numbers."""
+    if one.shape != other.shape:
+        return False
+    if one.layout == other.layout == torch.strided:
+        return torch.equal(one, other)
+    both = [scipy.sparse.csr_matrix(as_matrix(x)) for x in (one, other)]
+    return bool((both[0] != both[1]).nnz == 0)
+
+
+def with_features(graph: Graph | None, x: Tensor) -> Graph:
+    """The fitted graph with other features of its nodes, for ``edges="fitted"``."""
+    if graph is None:
+        raise UsageError(
+            "edges='fitted' needs the graph of the fit, which a loaded estimator does not have: "
+            "pass its edges"
+        )
+    if x.size(0) != graph.num_nodes:
+        raise UsageError(
+            f"X must have one row for each node of the fitted graph ({graph.num_nodes}) with "
+            f"edges='fitted', got {x.size(0)}"
+        )
+    return replace(graph, x=x, feature_scale=None)
+
+
+def which_edges(rows: int, graph: Graph | None) -> str:
+    """Why features without edges are refused after a fit with edges, and what to pass."""
+    ways = ["edges=... for the edges between the rows of X"]
+    if graph is not None and rows == graph.num_nodes:
+        ways.append("edges='fitted' for those of the fitted graph")
+    ways.append("edges=np.empty((2, 0), int) for none")
+    if graph is not None:
+        ways.append("node numbers as X for nodes of the fitted graph")
+        ours = f"the fitted graph has {graph.num_edges} edges"
+    else:
+        ours = "the model was fitted on a graph with edges"
+    return (
+        f"edges must be given for X of {rows} rows, which are not the features of the fit: {ours}, "
+        f"and without neighbours predictions would be wrong. Pass {', '.join(ways[:-1])}, or "
+        f"{ways[-1]}"
+    )
 
 
 def node_numbers(X: Any) -> Array | None:

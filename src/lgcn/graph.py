@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from lgcn.csr import (
     CSR,
+    INTEGER_DTYPES,
     add_self_loops,
+    as_edge_index,
+    check_edge_index,
     has_self_loop,
+    node_numbers,
     one_index_dtype,
     row_sums,
     sparse_features,
+    stack_offsets,
     stack_rows,
     take_rows,
     to_csr,
 )
-from lgcn.ops.csr import INDEX_DTYPES, check_layout, check_range
+from lgcn.limits import MAX_INT32
+from lgcn.ops.csr import INDEX_DTYPES, check_layout, check_range, trust
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.subgraph import induced_subgraph
 
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 SPLITS = ("train", "val", "test")
 # What a sub-graph takes along of its nodes, one row each. The features go through features().
 NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
+MAX_SQUARED = 3_037_000_499  # whose square int64 holds
 PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 
 
@@ -88,11 +96,13 @@ class Graph:
     feature_scale: Tensor | None = None
     name: str = "graph"
     _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
-    # Of a graph whose rowptr and col were checked by other means than reading all of them here.
-    _checked: bool = field(default=False, repr=False)
+    # rowptr and col where they were checked by other means than reading all of them here.
+    _checked: tuple[Tensor, Tensor] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if not self._checked:
+        if self._is_trusted:
+            trust(self.rowptr, self.col, self.num_nodes)
+        else:
             check_layout(self.rowptr, self.col)
             check_range(self.rowptr, self.col, self.num_nodes)
         n = self.num_nodes
@@ -131,10 +141,16 @@ class Graph:
 
         ``rowptr`` may then be int64 and ``col`` int32. What the methods return has one dtype.
         """
-        for name, index in (("rowptr", rowptr), ("col", col)):
-            if index.dim() != 1 or index.dtype not in INDEX_DTYPES:
-                raise ValueError(f"{name} must be a vector of int32 or int64, got {index.dtype}")
-        return cls(rowptr, col, **fields, _checked=True)
+        for name, part in (("rowptr", rowptr), ("col", col)):
+            if part.dim() != 1 or part.dtype not in INDEX_DTYPES:
+                raise ValueError(f"{name} must be a vector of int32 or int64, got {part.dtype}")
+        return cls(rowptr, col, **fields, _checked=(rowptr, col))
+
+    @property
+    def _is_trusted(self) -> bool:
+        """Whether these very tensors, and no others put in their place, need not be read."""
+        known = self._checked
+        return known is not None and known[0] is self.rowptr and known[1] is self.col
 
     @classmethod
     def from_edge_index(
@@ -157,28 +173,29 @@ class Graph:
             **node_data: The other fields of :class:`Graph`.
         """
         x = node_data.get("x")
-        if num_nodes is None:
+        sparse = isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
+        if not sparse:
+            edge_index = as_edge_index(edge_index)
+        if num_nodes is not None:
+            num_nodes = index(num_nodes)
+        else:
             if x is not None:
                 num_nodes = int(x.shape[0])
-            elif edge_index.layout != torch.strided:
+            elif sparse:
                 num_nodes = edge_index.size(0)
             else:
                 num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         if undirected:
-            if edge_index.layout != torch.strided:
+            if sparse:
                 matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+                check_range(matrix.rowptr, matrix.col, num_nodes)
                 edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
                 edge_weight = matrix.weight
-            edge_index, edge_weight = remove_self_loops(edge_index, edge_weight)
-            if edge_weight is None:
-                edge_index = to_undirected(edge_index, num_nodes=num_nodes)
-            else:
-                edge_index, edge_weight = to_undirected(
-                    edge_index, edge_weight, num_nodes, reduce="max"
-                )
-                edge_index, edge_weight = coalesce(edge_index, edge_weight, num_nodes)
-        rowptr, col, weight = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
-        return cls(rowptr, col, edge_weight=weight, **node_data)
+            check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
+            matrix = _both_ways(edge_index, edge_weight, num_nodes)
+        else:
+            matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+        return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
 
     @classmethod
     def from_pyg(cls, data: Data, name: str = "graph") -> Graph:
@@ -186,6 +203,10 @@ class Graph:
         adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
         if adjacency is None:
             raise ValueError("data must have edge_index or adj_t, got neither")
+        if data.edge_index is not None and adjacency.layout == torch.strided:
+            adjacency = as_edge_index(adjacency)
+            data = copy(data)  # PyG counts the nodes, which it cannot do in every integer type
+            data.edge_index = adjacency
         edge_weight = data.get("edge_weight") if adjacency.layout == torch.strided else None
         keys = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
         node_data = {key: data.get(key) for key in keys if data.get(key) is not None}
@@ -284,24 +305,38 @@ class Graph:
 
         Args:
             normalize: Weights each entry by :math:`(d_i d_j)^{-1/2}`, the symmetric normalisation
-                of GCN, with the degrees :attr:`degree`. (default: ``False``)
+                of GCN, with the degrees :attr:`degree`. It is made for weights that are not
+                negative: the entries of a node whose degree is zero or less are zero.
+                (default: ``False``)
             self_loops: Adds the entries (i, i) that are missing. (default: ``False``)
+
+        Where ``edge_weight`` or ``degree`` requires a gradient, nothing is kept: each backward has
+        its own autograd graph.
         """
+        if self._learns_weights:
+            return self._make_adjacency(normalize, self_loops)
         key = (normalize, self_loops)
         if key not in self._derived:
-            matrix = CSR(*one_index_dtype(self.rowptr, self.col), self.edge_weight)
-            degree = self.degree if self.degree is not None else row_sums(matrix)
-            if self_loops:
-                looped = add_self_loops(matrix)
-                degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
-                matrix = looped
-            if normalize:
-                scale = _inverse_root(degree)
-                weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
-                matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
-            self._derived[key] = matrix
+            self._derived[key] = self._make_adjacency(normalize, self_loops)
         found: CSR = self._derived[key]
         return found
+
+    @property
+    def _learns_weights(self) -> bool:
+        return any(t is not None and t.requires_grad for t in (self.edge_weight, self.degree))
+
+    def _make_adjacency(self, normalize: bool, self_loops: bool) -> CSR:
+        matrix = CSR(*one_index_dtype(self.rowptr, self.col), self.edge_weight)
+        degree = self.degree if self.degree is not None else row_sums(matrix)
+        if self_loops:
+            looped = add_self_loops(matrix)
+            degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
+            matrix = looped
+        if normalize:
+            scale = _inverse_root(degree)
+            weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
+            matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
+        return matrix
 
     def edges(
         self, *, normalize: bool = False, self_loops: bool = False
@@ -312,10 +347,12 @@ class Graph:
             normalize, self_loops: See :meth:`adjacency`.
         """
         key = ("edges", normalize, self_loops)
-        if key not in self._derived:
+        if key not in self._derived or self._learns_weights:
             matrix = self.adjacency(normalize=normalize, self_loops=self_loops)
-            index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr).long()])
-            self._derived[key] = (index, matrix.weight)
+            edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr).long()])
+            if self._learns_weights:
+                return edge_index, matrix.weight
+            self._derived[key] = (edge_index, matrix.weight)
         found: tuple[Tensor, Tensor | None] = self._derived[key]
         return found
 
@@ -366,8 +403,8 @@ class Graph:
             raise ValueError("the graph must have features x, got none")
         x = self.x
         if rows is not None:
-            if isinstance(rows, Tensor) and rows.dtype == torch.bool:
-                rows = rows.nonzero().squeeze(1)
+            if isinstance(rows, Tensor):
+                rows = node_numbers(rows, self.num_nodes, "rows")
             x = take_rows(x, rows)
         if x.layout == torch.sparse_csr:
             return _plain_sparse(x)
@@ -389,8 +426,7 @@ class Graph:
             keep_degree: Normalise with the degrees that the nodes have in this graph. With
                 ``False`` the sub-graph has degrees of its own. (default: ``True``)
         """
-        if nodes.dtype == torch.bool:
-            nodes = nodes.nonzero().squeeze(1)
+        nodes = node_numbers(nodes, self.num_nodes)
         rowptr, col, entry = induced_subgraph(self.rowptr, self.col, nodes)
         degree = None
         if keep_degree:
@@ -419,7 +455,8 @@ class Graph:
             return self.degree
         # Kept on the full graph, since many sub-graphs are cut from it.
         degree = row_sums(CSR(self.rowptr, self.col, self.edge_weight))
-        object.__setattr__(self, "degree", degree)
+        if not degree.requires_grad:
+            object.__setattr__(self, "degree", degree)
         return degree
 
     @staticmethod
@@ -431,8 +468,6 @@ class Graph:
             return graphs[0]
         sizes = torch.tensor([0] + [graph.num_nodes for graph in graphs])
         offsets = sizes.cumsum(0)
-        first_entry = torch.tensor([0] + [graph.num_edges for graph in graphs]).cumsum(0)
-        rowptr = [g.rowptr[:-1] + o for g, o in zip(graphs, first_entry, strict=False)]
         parts: dict[str, Any] = {}
         for key in ("x", *NODE_TENSORS, "edge_weight", "degree"):
             values = [getattr(graph, key) for graph in graphs]
@@ -447,10 +482,13 @@ class Graph:
                     values = [graph.features() for graph in graphs]
                 parts[key] = stack_rows(values)
         n_id = [graph.n_id for graph in graphs]
+        col = [graph.col for graph in graphs]
+        if int(offsets[-1]) > MAX_INT32:  # a tensor of int32 plus an offset is int32
+            col = [numbers.long() for numbers in col]
         return Graph(
             *one_index_dtype(
-                torch.cat([*rowptr, first_entry[-1:].to(rowptr[0])]),
-                torch.cat([g.col + o for g, o in zip(graphs, offsets, strict=False)]),
+                stack_offsets([graph.rowptr for graph in graphs]),
+                torch.cat([c + o for c, o in zip(col, offsets, strict=False)]),
             ),
             ptr=offsets,
             n_id=torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
@@ -470,7 +508,8 @@ class Graph:
             for f in fields(self)
             if isinstance(getattr(self, f.name), Tensor)
         }
-        return replace(self, **moved, _derived={})
+        trusted = (moved["rowptr"], moved["col"]) if self._is_trusted else None
+        return replace(self, **moved, _derived={}, _checked=trusted)
 
     def __repr__(self) -> str:
         graphs = f", num_graphs={self.num_graphs}" if self.num_graphs > 1 else ""
@@ -480,16 +519,46 @@ class Graph:
         )
 
 
+def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
+    """Adds the reverse of every edge, removes duplicates and self-loops and sorts each row.
+
+    Of the weights of duplicates the largest stays.
+    """
+    between = edge_index[0] != edge_index[1]
+    edge_index = edge_index[:, between]
+    row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    order = _sorted_order(row, col, num_nodes)
+    row, col = row[order], col[order]
+    new = torch.ones_like(row, dtype=torch.bool)
+    new[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
+    if weight is not None:
+        weight = weight[between].repeat(2)[order]
+        largest = weight.new_empty(int(new.sum()))
+        weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
+    rows = torch.arange(num_nodes + 1, device=row.device)
+    return CSR(torch.searchsorted(row[new], rows), col[new], weight)
+
+
+def _sorted_order(row: Tensor, col: Tensor, num_nodes: int) -> Tensor:
+    """The order of entries by row, then column."""
+    if num_nodes <= MAX_SQUARED:
+        return (row * num_nodes + col).sort(stable=True).indices
+    order = col.sort(stable=True).indices
+    return order[row[order].sort(stable=True).indices]
+
+
 def _covers(ptr: Tensor, num_nodes: int) -> bool:
+    if ptr.dim() != 1 or ptr.dtype not in INTEGER_DTYPES:
+        return False
     bounds = ptr.tolist()
     return bounds[:1] == [0] and bounds[-1] == num_nodes and bounds == sorted(bounds)
 
 
 def _inverse_root(degree: Tensor) -> Tensor:
     """One over the root of each degree, 0 for nodes that have none."""
-    scale = degree.clamp(min=0).rsqrt()
-    scale[degree <= 0] = 0
-    return scale
+    none = degree <= 0
+    # Not in place, and no infinite slope at zero: the weights may be learned.
+    return torch.where(none, 0, torch.where(none, 1, degree).rsqrt())
 
 
 def _plain_sparse(x: Tensor) -> Tensor:

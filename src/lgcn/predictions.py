@@ -9,10 +9,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lgcn.data.options import real_number
 from lgcn.errors import UsageError
-from lgcn.files import atomic
+from lgcn.files import atomic, is_stream
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 SEPARATOR = ";"  # between the labels of a node that has several
+# What a spreadsheet takes for a formula, also in the wide letters of East Asian text, and what of
+# it is a number.
+FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def predictions(
@@ -126,8 +131,17 @@ def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def check_output(path: str | Path) -> Path:
-    """The path, if predictions can be written there: to be asked before the work."""
+    """The path, if predictions can be written there: to be asked before the work.
+
+    A pipe or a device such as ``/dev/stdout`` takes text alone: CSV where it has no ending.
+    """
     path = Path(path)
+    if is_stream(path):
+        if _suffix(path) not in (".csv", ".tsv"):
+            raise UsageError(
+                f"a pipe or device takes predictions as .csv or .tsv alone (--output), got {path}"
+            )
+        return path
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(
             f"the file of predictions must end in {', '.join(SUFFIXES)} (--output), got {path}"
@@ -139,14 +153,21 @@ def check_output(path: str | Path) -> Path:
     return path
 
 
+def _suffix(path: Path) -> str:
+    return path.suffix.lower() or (".csv" if is_stream(path) else "")
+
+
 class Written(NamedTuple):
     """What a file of predictions holds."""
 
     nodes: int
     abstained: int
+    protected: int = 0  # texts that got a quote in front, see write_predictions
 
 
-def write_predictions(tables: pa.Table | Iterable[pa.Table], path: str | Path) -> Written:
+def write_predictions(
+    tables: pa.Table | Iterable[pa.Table], path: str | Path, *, spreadsheet_safe: bool = True
+) -> Written:
     """Writes a table as CSV, TSV or Parquet, by the ending of the path; replaces a file there.
 
     The file appears when all of it is written. In text files a null is an empty cell, and texts
@@ -154,22 +175,50 @@ def write_predictions(tables: pa.Table | Iterable[pa.Table], path: str | Path) -
 
     Args:
         tables: The table, or its pieces (:func:`prediction_blocks`), at least one.
-        path: The file.
+        path: The file. A pipe or device is written to: it gets CSV where it has no ending.
+        spreadsheet_safe: In text files, put a ``'`` in front of ids and labels that start with
+            ``=``, ``+``, ``-``, ``@``, a tab or a line break, and are no numbers. Spreadsheets
+            would run them as formulas. ``False``, and a Parquet file, have them as they are.
+            (default: ``True``)
     """
     path = check_output(path)
+    suffix = _suffix(path)
     pieces = iter([tables] if isinstance(tables, pa.Table) else tables)
     first = next(pieces)
-    nodes = abstained = 0
+    nodes = abstained = protected = 0
     with (
-        atomic(path) as temporary,
-        temporary.open("wb") as file,
-        _writer(file, path.suffix.lower(), first.schema) as writer,
+        atomic(path, streams=suffix != ".parquet") as temporary,
+        temporary.open("ab") as file,  # standard output may be a file that has content
+        _writer(file, suffix, first.schema) as writer,
     ):
         for table in chain([first], pieces):
+            if spreadsheet_safe and suffix != ".parquet":
+                table, number = _without_formulas(table)
+                protected += number
             writer.write_table(table)
             nodes += len(table)
             abstained += table["predicted"].null_count
-    return Written(nodes, abstained)
+    return Written(nodes, abstained, protected)
+
+
+def _without_formulas(table: pa.Table) -> tuple[pa.Table, int]:
+    """The table with a quote before each text that could be a formula, and the number of these."""
+    protected = 0
+    for place, column in enumerate(table.columns):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        risky = pc.and_not(
+            pc.match_substring_regex(column, FORMULA), pc.match_substring_regex(column, NUMBER)
+        )
+        number = pc.sum(risky).as_py() or 0
+        if number:
+            quote, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
+            quoted = pc.binary_join_element_wise(quote, column, nothing)
+            table = table.set_column(
+                place, table.schema.field(place), pc.if_else(risky, quoted, column)
+            )
+            protected += number
+    return table, protected
 
 
 def _writer(file: IO[bytes], suffix: str, schema: pa.Schema) -> Any:

@@ -49,7 +49,14 @@ class Scratch:
                 start += len(block)
             return matrix
         # Written, and mapped to be read: on a full disk, writing to a map kills the process.
-        with tempfile.TemporaryFile(dir=self.folder) as file:
+        try:
+            scratch = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
+        except OSError as error:
+            raise DataError(
+                f"cannot write scratch files in {self.folder}: {error.strerror}. Name another "
+                "folder (scratch), or allow more memory (memory)"
+            ) from error
+        with scratch as file:
             for block in blocks:
                 values = block.cpu().contiguous().view(torch.uint8).numpy()
                 try:

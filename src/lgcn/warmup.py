@@ -3,7 +3,8 @@
 Numba keeps what it compiled in ``$NUMBA_CACHE_DIR`` where that is set, else beside the package's
 source files, else, where those folders cannot be written to, in the user's cache folder
 (``~/.cache/numba`` on Linux). Later processes load it from there, until the source files, Numba or
-the processor change.
+the processor change. Where none of these can be written to, what one of them holds is used, and
+all else is compiled anew in each process.
 """
 
 import sys
@@ -32,7 +33,10 @@ DEGREES = (2, 1 << 8, 1 << 16)
 
 
 class Warmup(NamedTuple):
-    """What a warm-up did: the type signatures of each kernel, the folders, the time."""
+    """What a warm-up did: the type signatures of each kernel, the folders, the time.
+
+    There are no folders where none can be written to: nothing is kept then.
+    """
 
     compiled: dict[str, list[str]]
     cached: dict[str, list[str]]
@@ -64,7 +68,7 @@ def warmup(
     return Warmup(
         compiled={name: [*map(str, s.cache_misses)] for name, s in stats.items() if s.cache_misses},
         cached={name: [*map(str, s.cache_hits)] for name, s in stats.items() if s.cache_hits},
-        folders=sorted({s.cache_path for s in stats.values()}),
+        folders=sorted({s.cache_path for s in stats.values() if s.cache_path is not None}),
         seconds=time.perf_counter() - start,
     )
 

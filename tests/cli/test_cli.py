@@ -51,5 +51,10 @@ def test_warmup_tells_what_was_compiled_and_what_was_there(lgcn_, monkeypatch: p
     assert output.out.endswith("1.5 s; kept in\n/cache\n")
 
 
+def test_warmup_says_when_nothing_is_kept(lgcn_, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lgcn.warmup.warmup", lambda on_step: Warmup({}, {}, [], 1.5))
+    assert "1.5 s; nothing is kept: set NUMBA_CACHE_DIR" in lgcn_("warmup").out
+
+
 def test_version(lgcn_):
     assert lgcn_("--version").out == f"lgcn {lgcn.__version__}\n"

@@ -109,3 +109,21 @@ def test_a_run_stopped_by_ctrl_c_can_be_gone_on_with(lgcn_, place: Path):
     assert lasting(resumed) == lasting(whole)
     weights = [Path(folder, "model.safetensors").read_bytes() for folder in ("run", "whole")]
     assert weights[0] == weights[1]
+
+
+def test_two_trainings_at_once_leave_one_whole_run(lgcn_, place: Path):
+    args = ("train", "--config", "small.toml", "--out", "run")
+    with Run("run").locked():
+        for more in ((), ("--overwrite",)):
+            output = lgcn_(*args, *more)
+            assert output.code == 2
+            assert "another process is writing to the run in run" in output.message
+    assert lgcn_(*args).code == 0
+    with Run("run").locked():
+        assert lgcn_(*args).code == 2
+        assert lgcn_("predict", "run", "--output", "p.csv").code == 0  # readers need no lock
+    (place / "run" / "result.json").unlink()
+    with Run("run").locked():
+        output = lgcn_("train", "--resume", "--out", "run")
+        assert output.code == 2
+        assert "another process is writing to the run in run" in output.message

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lgcn.training import loop
+
 
 @pytest.mark.parametrize(
     ("args", "code", "message"),
@@ -51,3 +53,35 @@ def test_a_damaged_run_is_a_failure(lgcn_, trained: Path):
     output = lgcn_("evaluate", trained)
     assert output.code == 1
     assert "model.safetensors is damaged" in output.err.replace("\n", "")
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict"])
+def test_control_characters_of_a_path_do_not_reach_the_terminal(lgcn_, command: str):
+    name = "a\x1b]0;title\x07\x9b31m\u202e.npz"
+    args = {
+        "train": ("train", "--dataset", name),
+        "evaluate": ("evaluate", name),
+        "predict": ("predict", name, "--output", "a.csv"),
+    }
+    output = lgcn_(*args[command])
+    assert r"a\x1b]0;title\x07\x9b31m\u202e.npz" in output.err
+    assert not set("\x1b\x07\x9b\u202e") & set(output.err)
+
+
+def test_memory_that_cannot_be_had_is_one_line(lgcn_, monkeypatch: pytest.MonkeyPatch):
+    errors = iter(
+        [
+            MemoryError("Unable to allocate 8 TiB"),
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ..."),
+            RecursionError("maximum recursion depth exceeded"),
+        ]
+    )
+
+    def fail(*_: object, **__: object) -> None:
+        raise next(errors)
+
+    monkeypatch.setattr(loop, "_train_epoch", fail)
+    for number in range(3):
+        output = lgcn_("train", "--config", "small.toml", "--out", f"run{number}")
+        assert output.code == 1
+        assert ("memory" if number < 2 else "nested") in output.message

@@ -1,5 +1,7 @@
 """Predictions for the tables of a run, and for new ones."""
 
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +182,40 @@ def test_tables_for_a_run_that_has_none(lgcn_):
     output = lgcn_("predict", "run", "--output", "p.csv", *OWN)
     assert output.code == 2
     assert "was not trained on tables" in output.message
+
+
+# Ids and files that could do harm
+
+
+def test_ids_that_a_spreadsheet_would_run(lgcn_, place: Path):
+    nodes, edges = node_columns(), edge_columns()
+    renamed = {"p1": "=cmd|calc", "p2": "-7"}
+    nodes["id"] = [renamed.get(id, id) for id in nodes["id"]]
+    edges = {end: [renamed.get(id, id) for id in ids] for end, ids in edges.items()}
+    write("nodes.csv", nodes)
+    write("edges.csv", edges)
+    assert lgcn_("train", *TOPIC, *RUN).code == 0
+    output = lgcn_("predict", "run", "--output", "p.csv")
+    assert [row["node"] for row in rows("p.csv")][:4] == ["p0", "'=cmd|calc", "-7", "p3"]
+    assert output.notes("1 ids or labels got a '")
+    assert output.notes("--no-spreadsheet-safe")
+    output = lgcn_("predict", "run", "--output", "p.csv", "--no-spreadsheet-safe")
+    assert [row["node"] for row in rows("p.csv")] == nodes["id"]
+    assert not output.notes("spreadsheet")
+
+
+def test_outputs_that_are_links_or_pipes(lgcn_, trained: Path, place: Path):
+    lgcn_("predict", trained, "--output", "p.csv")
+    (place / "link.csv").symlink_to("elsewhere.csv")
+    assert lgcn_("predict", trained, "--output", "link.csv").code == 0
+    assert (place / "link.csv").is_symlink()
+    assert (place / "elsewhere.csv").read_bytes() == (place / "p.csv").read_bytes()
+    os.mkfifo("pipe")
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(Path("pipe").read_bytes()))
+    reader.start()
+    output = lgcn_("predict", trained, "--output", "pipe")
+    reader.join()
+    assert output.code == 0
+    assert output.out == ""  # which may be where the predictions go
+    assert got == [(place / "p.csv").read_bytes()]

@@ -147,6 +147,65 @@ def test_length_of_features_of_separate_graphs_is_that_of_training() -> None:
     assert feature_length(Graph.concat(parts)) == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170, 1e300])
+def test_length_of_features_whose_squares_leave_the_range_of_numbers(size: float) -> None:
+    x = torch.tensor([[3.0, 4.0], [0.0, 0.0]], dtype=torch.float64) * size
+    graph = Graph.from_edge_index(torch.tensor([[0], [1]]), 2, x=x)
+    smallest = torch.finfo(torch.float32).tiny  # one over less would be infinite in float32
+    assert feature_length(graph) == pytest.approx(max(size * 12.5**0.5, smallest))
+
+
+LOOPING = [(0, 0), *[(0, 1)] * 3, *[(1, 0)] * 3, *[(1, 1)] * 3]
+
+
+def test_duplicated_edges_both_ways_end() -> None:
+    """SciPy's strong components never return on such a matrix."""
+    graph = Graph.from_edge_index(torch.tensor(LOOPING).t(), 3)
+    report = check_graph(graph)
+    assert (report.components, report.largest_component) == (2, 2)
+    assert not report.directed
+    assert report.duplicate_edges == 4
+
+
+@settings(max_examples=60)
+@given(
+    nodes=st.integers(1, 9),
+    pairs=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(1, 4)), max_size=9),
+)
+def test_components_of_graphs_with_duplicated_edges(
+    nodes: int, pairs: list[tuple[int, int, int]]
+) -> None:
+    edges = [
+        edge for s, t, times in pairs for edge in [(s % nodes, t % nodes), (t % nodes, s % nodes)]
+        for _ in range(times)
+    ]  # fmt: skip
+    index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
+    report = check_graph(Graph.from_edge_index(index, nodes))
+    expected = nx.Graph(edges)
+    expected.add_nodes_from(range(nodes))
+    parts = list(nx.connected_components(expected))
+    assert report.components == len(parts)
+    assert report.largest_component == max(map(len, parts))
+    assert not report.directed
+
+
+def test_duplicates_with_weights_in_another_order_are_reverses() -> None:
+    index = torch.tensor([[0, 0, 1, 1], [1, 1, 0, 0]])
+    weights = torch.tensor([1.0, 2.0, 2.0, 1.0])
+    assert not check_graph(Graph.from_edge_index(index, 2, edge_weight=weights)).directed
+    weights[0] = 3
+    assert check_graph(Graph.from_edge_index(index, 2, edge_weight=weights)).directed
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8, torch.float32])
+def test_weights_of_any_type_are_read(dtype: torch.dtype) -> None:
+    weight = torch.ones(2).to(dtype)
+    if dtype == torch.float32:
+        weight.requires_grad_()
+    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
+    assert not check_graph(graph).directed
+
+
 def test_no_node() -> None:
     report = check_graph(Graph(torch.zeros(1, dtype=torch.long), torch.empty(0, dtype=torch.long)))
     assert report.warnings == ["the graph has no node"]

@@ -167,3 +167,49 @@ def test_scipy_leaves_the_matrix_alone() -> None:
 def test_scipy_that_is_no_graph(arguments: Any, message: str) -> None:
     with pytest.raises((DataError, UsageError), match=message):
         from_scipy(*arguments)
+
+
+def broken(kind: str) -> Any:
+    """A matrix whose indices were changed after SciPy looked at them."""
+    matrix = scipy.sparse.random(5, 5, 0.5, format=kind, random_state=0)
+    if kind == "coo":
+        matrix.row[0] = 10**6
+    else:
+        matrix.indices[0] = 10**6
+    return matrix
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr"])
+def test_wrong_indices_are_refused(kind: str) -> None:
+    with pytest.raises(UsageError, match=r"adjacency has wrong indices.*"):
+        from_scipy(broken(kind))
+    with pytest.raises(UsageError, match=r"x has wrong indices.*"):
+        from_scipy(scipy.sparse.eye(5).tocsr(), broken(kind))
+
+
+def test_wrong_offsets_are_refused() -> None:
+    matrix = scipy.sparse.random(5, 5, 0.5, format="csr", random_state=0)
+    offsets = matrix.indptr.copy()
+    for wrong in ([2**31 - 1, -2], [13, 13], [-1, 0]):
+        matrix.indptr[1:3] = wrong
+        with pytest.raises(UsageError, match=r"adjacency has wrong indices.*indptr"):
+            from_scipy(matrix)
+    matrix.indptr[:] = offsets
+    matrix.indptr[-1] = 10**6
+    with pytest.raises(UsageError, match=r"indptr .*\(12\), got 1000000"):
+        from_scipy(matrix)
+
+
+def test_more_nodes_than_32_bits_can_number_are_refused() -> None:
+    matrix = scipy.sparse.coo_array((2**31, 2**31))
+    with pytest.raises(UsageError, match=r"adjacency .* 2147483647 .*got shape \[2147483648"):
+        from_scipy(matrix)
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr"])
+def test_duplicates_are_summed_in_every_format(kind: str) -> None:
+    parts = (np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3, 3]))
+    matrix = scipy.sparse.csr_matrix(parts, shape=(3, 3)).asformat(kind)
+    graph = from_scipy(matrix, directed=True)
+    assert graph.edge_index.tolist() == [[1, 0], [0, 1]]
+    assert graph.edge_weight.tolist() == [5, 3]

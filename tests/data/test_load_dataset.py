@@ -1,8 +1,10 @@
+import inspect
 from pathlib import Path
 
 import pytest
 
-from lgcn.data import dataset_files, dataset_names, describe, load_dataset
+from lgcn.data import DATASETS, _signature_of, dataset_files, dataset_names, describe, load_dataset
+from lgcn.data.stored_options import OPTIONS
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
@@ -74,3 +76,16 @@ def test_tables_are_a_data_set() -> None:
         load_dataset("tables", **tables, label_colum="kind")
     with pytest.raises(UsageError, match="needs the option nodes, got none"):
         load_dataset("tables", edges=tables["edges"])
+
+
+def test_no_option_switches_the_checks_of_a_store_off(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="store has no option 'verify'"):
+        load_dataset("store", path=tmp_path, verify=False)
+
+
+def test_options_that_a_file_may_set_are_those_of_the_loaders() -> None:
+    for name, dataset in DATASETS.items():
+        known = set(inspect.signature(_signature_of(dataset.load)).parameters)
+        assert known - set(OPTIONS[name]) <= {"root", "encoder", "label_names"}
+        assert set(OPTIONS[name]) <= known
+    assert "verify" not in OPTIONS["store"]

@@ -1,4 +1,5 @@
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,14 @@ def test_message(tmp_path: Path, cache: Path) -> None:
     message = str(missing_files("it", ["a", "b"], tmp_path, ["sub"], advice="or else"))
     for part in ("it", "a, b", "sub/", str(tmp_path), str(cache), "LGCN_DATA", "root", "or else"):
         assert part in message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has LOCALAPPDATA instead")
+def test_cache_of_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(number: int) -> None:
+        raise KeyError(number)
+
+    for variable in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(variable)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    assert cache_folder() == Path(tempfile.gettempdir()) / "lgcn"

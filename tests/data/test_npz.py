@@ -1,3 +1,6 @@
+import io
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -5,9 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lgcn import Graph
+from lgcn import Graph, sizes
+from lgcn.data import arrays as arrays_module
 from lgcn.data import dataset_files, describe, load_dataset, npz_names
+from lgcn.data.check import check_graph
 from lgcn.errors import DataError, UsageError
+from lgcn.memory import PeakMemory, anonymous_memory
+from lgcn.training import Config, train
 
 from .conftest import need
 
@@ -117,7 +124,10 @@ def test_found_by_bare_name(place: str, cache: Path, monkeypatch: pytest.MonkeyP
         ({"labels": np.array([0, 1, 10**12, 1])}, "labels"),
         ({"labels": np.array([0.0, 1, 0, 1])}, "labels"),
         ({"labels": np.empty(0, dtype=int)}, "labels"),
+        ({"labels": np.array([0, 1, 10**6, 1])}, "labels"),
         ({"classes": np.array(["one"])}, "labels"),
+        ({"classes": np.zeros(10**6 + 1, dtype="U1")}, "classes"),
+        ({"names": np.zeros(4, dtype="M8[s]")}, "names"),
         ({"names": np.array(["one"])}, "names"),
         ({"feat_shape": np.array([3, 5])}, "feat_shape"),
         ({"feat_shape": np.array([4])}, "feat_shape"),
@@ -165,6 +175,65 @@ def test_a_single_array_is_refused(tmp_path: Path) -> None:
         np.save(file, np.ones(3))
     with pytest.raises(DataError, match="archive"):
         load_dataset(str(path))
+
+
+def wide(path: Path, num_features: int) -> None:
+    write_npz(path, feat_shape=np.array([4, num_features]))
+
+
+def test_features_that_no_machine_can_train_on_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide(tmp_path / "wide.npz", 2**31)
+    monkeypatch.setattr(sizes, "machine_memory", lambda: 16 * 10**9)
+    message = r"wide\.npz: training on 2147483648 features would need 34\.4 GB .* has 16 GB"
+    with pytest.raises(DataError, match=message):
+        load_dataset("wide", tmp_path)
+
+
+def test_many_sparse_features_take_no_memory_until_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide(tmp_path / "wide.npz", 2**31)
+    monkeypatch.setattr(sizes, "machine_memory", lambda: 64 * 10**9)
+    before = anonymous_memory()
+    with PeakMemory(every=0.001) as watch:
+        graph = load_dataset("wide", tmp_path)
+        check_graph(graph)
+    assert watch.peak - before < 100 * 10**6
+    assert graph.num_features == 2**31
+    with pytest.raises(UsageError, match=r"2147483648 features.* would need 1099"):
+        train(replace(graph, val_mask=graph.train_mask), Config.create(hidden_channels=32))
+
+
+def test_arrays_that_unpack_to_far_more_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.npz"
+    write_npz(tmp_path / "plain.npz")
+    arrays = dict(np.load(tmp_path / "plain.npz"))
+    np.savez_compressed(path, **arrays, more=np.zeros(10**6))
+    load_dataset(str(path))  # a few MB are no bomb
+    monkeypatch.setattr(arrays_module, "MAX_UNPACKED", 10**6)
+    with pytest.raises(DataError, match=r"bomb\.npz unpacks to .* more than 200 times"):
+        load_dataset(str(path))
+    np.savez(path, **arrays, more=np.zeros(10**6))  # as large, but in the file too
+    load_dataset(str(path))
+
+
+@pytest.mark.parametrize("shape", [(2**40,), (2**20, 2**20)])
+def test_an_array_that_claims_more_than_its_file_has(tmp_path: Path, shape: Any) -> None:
+    header = {"descr": "<i8", "fortran_order": False, "shape": shape}
+    claim = io.BytesIO()
+    np.lib.format.write_array_header_1_0(claim, header)
+    (tmp_path / "a.npy").write_bytes(claim.getvalue())
+    with pytest.raises(DataError, match=r"a\.npy .*claims 8796093022208 bytes, but there are 128"):
+        arrays_module.read_npy(tmp_path / "a.npy")
+    write_npz(tmp_path / "a.npz", edges=None)
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+        archive.writestr("edges.npy", claim.getvalue())
+    with pytest.raises(DataError, match=r"a\.npz.*edges.*claims 8796093022208 bytes"):
+        load_dataset(str(tmp_path / "a.npz"))
 
 
 @pytest.mark.parametrize(

@@ -165,3 +165,13 @@ def test_damage_is_a_data_error(data: st.DataObject, tmp_path: Path) -> None:
         message = f"damaged-file is readable: {value}"
         assert isinstance(value, np.ndarray | dict) or scipy.sparse.issparse(value)
     assert "damaged-file" in message
+
+
+def test_a_pickle_cannot_copy_lists_without_limit(tmp_path: Path) -> None:
+    path = tmp_path / "ind.cora.graph"
+    # A dict of one long list, and of copies that list() makes of it, at a few bytes each.
+    copies = b"".join(b"K" + bytes([i]) + b"c__builtin__\nlist\n(h\x01tR" for i in range(200))
+    numbers = b"K\x01" * 10_000
+    path.write_bytes(b"\x80\x02}(K\xff](" + numbers + b"eq\x01" + copies + b"u.")
+    value = read_pickle(path)
+    assert sum(isinstance(entry, list) for entry in value.values()) == 1

@@ -169,3 +169,12 @@ def test_real_citeseer_has_nodes_without_features_or_label(real_data: Path) -> N
     assert (sums[unknown] == 0).all()
     assert torch.allclose(sums[sums > 0], torch.ones(()))
     assert not any(graph.mask(split)[unknown].any() for split in ("train", "val", "test"))  # type: ignore[index]
+
+
+def test_one_list_cannot_stand_for_the_neighbours_of_many_nodes(tmp_path: Path) -> None:
+    write_planetoid(tmp_path)
+    shared = [1] * 1000
+    path = tmp_path / "ind.cora.graph"
+    path.write_bytes(python2_pickle(dict.fromkeys(range(500), shared)))
+    with pytest.raises(DataError, match=rf"{path.name} is damaged: it lists 500000 neighbours"):
+        load_dataset("cora", tmp_path)

@@ -196,3 +196,10 @@ def test_real_rederived(real_data: Path) -> None:
     deviation = train.std(0, correction=0)
     assert deviation[10] == 0  # this feature is the same in all training nodes
     assert torch.allclose(deviation[torch.arange(50) != 10], torch.ones(()), atol=1e-4)
+
+
+def test_nested_json_is_named(tmp_path: Path) -> None:
+    write_ppi(tmp_path)
+    (tmp_path / "train_graph.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"train_graph\.json is damaged: .* levels"):
+        load_dataset("ppi", tmp_path)

@@ -108,3 +108,9 @@ def test_smallest() -> None:
 def test_wrong_options(option: str, value: Any) -> None:
     with pytest.raises(UsageError, match=f"{option} must be"):
         synthetic(**{option: value})
+
+
+@pytest.mark.parametrize("option", ["num_nodes", "num_features", "num_classes"])
+def test_more_than_fits_in_memory_is_refused(option: str) -> None:
+    with pytest.raises(UsageError, match=rf"{option}=10{{15}}.* would need .* of memory"):
+        synthetic(**{option: 10**15})

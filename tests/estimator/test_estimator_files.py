@@ -160,3 +160,25 @@ def test_other_content_is_named(saved: Path, name: str, content: str) -> None:
 def test_no_folder_no_estimator(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such run folder"):
         LGCNClassifier.load(tmp_path / "none")
+
+
+def test_a_folder_that_another_writes_to_is_not_saved_to(
+    fitted: LGCNClassifier, tmp_path: Path
+) -> None:
+    message = f"another process is writing to the run in {tmp_path}"
+    with Run(tmp_path).locked(), pytest.raises(UsageError, match=message):
+        fitted.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    fitted.save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, "[]", "5", '{"format": 1, "params": ' + "[" * 300 + "]" * 300 + "}"]
+)
+def test_an_estimator_file_of_any_content_is_named(
+    fitted: LGCNClassifier, tmp_path: Path, content: str
+) -> None:
+    fitted.save(tmp_path)
+    (tmp_path / "estimator.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"estimator\.json is damaged"):
+        LGCNClassifier.load(tmp_path)

@@ -15,6 +15,7 @@ from lgcn import Graph
 from lgcn.data import synthetic
 from lgcn.errors import UsageError
 from lgcn.estimator import LGCNClassifier
+from lgcn.estimator_input import graph_of
 from lgcn.inference import predict
 from lgcn.training import Config, train
 
@@ -327,3 +328,36 @@ def test_arguments_that_do_not_fit(
 def test_labels_that_cannot_be_learned(graph: Graph, y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small().fit(parts(graph)[0], y)
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr"])
+def test_duplicated_entries_of_a_sparse_adjacency_are_one_edge(kind: str) -> None:
+    entries = (np.array([1.0, 1.0, 1.0]), np.array([1, 1, 0]), np.array([0, 2, 3]))
+    matrix = scipy.sparse.csr_matrix(entries, shape=(2, 2)).asformat(kind)
+    graph = graph_of(torch.zeros(2, 1), matrix)
+    assert graph.col.tolist() == [1, 0]
+    assert graph.edge_weight.tolist() == [2, 1]
+    assert matrix.nnz == 3  # the caller's stays as it is
+
+
+def test_an_unsorted_adjacency_keeps_its_order() -> None:
+    entries = (np.ones(3), np.array([1, 0, 0]), np.array([0, 2, 3]))
+    matrix = scipy.sparse.csr_matrix(entries, shape=(2, 2))
+    assert graph_of(torch.zeros(2, 1), matrix).col.tolist() == [1, 0, 0]
+
+
+def test_wrong_indices_of_a_sparse_adjacency_are_refused() -> None:
+    for kind in ("coo", "csr"):
+        matrix = scipy.sparse.eye(3).asformat(kind)
+        (matrix.row if kind == "coo" else matrix.indices)[0] = 10**6
+        with pytest.raises(UsageError, match="edges has wrong indices"):
+            graph_of(torch.zeros(3, 1), matrix)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "u2", ">i4", "u8"])
+def test_edges_of_any_integer_type(dtype: str) -> None:
+    edges = np.array([[0, 1, 99], [1, 99, 0]]).astype(dtype)
+    assert graph_of(torch.zeros(100, 1), edges).edge_index.tolist() == [[99, 0, 1], [0, 1, 99]]
+    too_large = np.array([[0], [2**64 - 1]], np.uint64)
+    with pytest.raises(UsageError, match=f"got {2**64 - 1}"):
+        graph_of(torch.zeros(100, 1), too_large)

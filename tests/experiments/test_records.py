@@ -116,3 +116,11 @@ def test_a_gpu_is_named_with_the_precision_of_its_products(
 
 def test_the_machine_has_versions() -> None:
     assert machine("cpu")["torch"] == torch.__version__
+
+
+def test_a_record_that_is_nested_deeply_is_damaged(job: Job, tmp_path: Path) -> None:
+    record_path(tmp_path, job).parent.mkdir(parents=True)
+    record_path(tmp_path, job).write_text("[" * 100_000)
+    record, why = read_record(tmp_path, job)
+    assert record is None
+    assert "is damaged" in why

@@ -1,9 +1,12 @@
 """Adjacencies, their rows and dropped edges, against dense matrices and PyG."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from lgcn import Graph
@@ -131,3 +134,72 @@ def test_offsets_may_be_wider_than_columns(random_graph: RandomGraph, normalize:
     ):
         assert one.rowptr.dtype == one.col.dtype
         assert torch.equal(dense(one, 24), dense(other, 24))
+
+
+# Weights that are learned.
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_gradients_of_the_weights(
+    random_graph: RandomGraph, normalize: bool, self_loops: bool
+) -> None:
+    graph = random_graph(6, 0.4, weighted=True)
+
+    def weights(values: Tensor) -> Tensor:
+        learned = replace(graph, edge_weight=values, _derived={})
+        return learned.adjacency(normalize=normalize, self_loops=self_loops).weight
+
+    values = graph.edge_weight.double().requires_grad_()
+    assert torch.autograd.gradcheck(weights, values)
+    assert torch.autograd.gradgradcheck(weights, values)
+
+
+def test_rows_without_weight_have_gradients_of_zero() -> None:
+    weight = torch.tensor([0.0, 2.0], requires_grad=True)
+    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
+    graph.adjacency(normalize=True).weight.sum().backward()
+    assert weight.grad.tolist() == [0, 0]  # the degree of node 1 is zero
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": True, "self_loops": True}])
+def test_each_backward_through_learned_weights_has_its_own_graph(
+    random_graph: RandomGraph, options: dict[str, bool]
+) -> None:
+    graph = random_graph(6, 0.4, weighted=True)
+    before = graph.adjacency(**options).weight
+    graph.edge_weight.requires_grad_()
+    with torch.no_grad():
+        graph.adjacency(**options)
+    for _ in range(2):
+        graph.adjacency(**options).weight.square().sum().backward()
+        graph.edges(**options)[1].square().sum().backward()
+        graph.adjacency_rows(0, 6, **options).weight.square().sum().backward()
+        graph.subgraph(torch.arange(4)).adjacency(**options).weight.square().sum().backward()
+    torch.testing.assert_close(graph.adjacency(**options).weight.detach(), before)
+    assert graph.degree is None
+
+
+def test_weights_that_changed_while_they_are_learned_are_seen(random_graph: RandomGraph) -> None:
+    graph = random_graph(6, 0.4, weighted=True)
+    graph.edge_weight.requires_grad_()
+    first = graph.adjacency().weight.detach().clone()
+    with torch.no_grad():
+        graph.edge_weight.mul_(2)
+        torch.testing.assert_close(graph.adjacency().weight, 2 * first)
+
+
+def test_nan_in_a_degree_is_not_hidden() -> None:
+    graph = Graph.from_edge_index(
+        torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=torch.tensor([float("nan"), 1.0])
+    )
+    assert graph.adjacency(normalize=True).weight.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16])
+def test_degrees_of_narrow_weights(dtype: torch.dtype) -> None:
+    ends = torch.stack([torch.arange(1, 301), torch.zeros(300).long()])
+    weight = torch.ones(300, dtype=dtype)
+    graph = Graph.from_edge_index(torch.cat([ends, ends.flip(0)], 1), edge_weight=weight.repeat(2))
+    expected = Graph.from_edge_index(graph.edge_index).adjacency(normalize=True).weight
+    torch.testing.assert_close(graph.adjacency(normalize=True).weight, expected)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from lgcn import Graph
 
@@ -149,3 +150,155 @@ def test_a_trusted_graph_is_not_read_also_when_it_is_changed() -> None:
         replace(graph, y=torch.tensor([0]))
     with pytest.raises(ValueError, match="vector of int32 or int64"):
         Graph._trusted(rowptr, col.float())
+
+
+# Integer types, and numbers that are too large for them.
+
+INTEGERS = (
+    *(torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
+)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_any_integer_type_gives_the_same_graph(
+    dtype: torch.dtype, undirected: bool, weighted: bool
+) -> None:
+    """A product of two node numbers overflows from 12 nodes on in int8, from 182 in int16."""
+    num_nodes = min(50_000, torch.iinfo(dtype).max + 1)
+    edges = torch.randint(num_nodes, (2, 3000), generator=torch.Generator().manual_seed(0))
+    edges[:, 0] = num_nodes - 1
+    weight = torch.rand(3000) if weighted else None
+    for given in (num_nodes, None):
+        graphs = [
+            Graph.from_edge_index(e, given, edge_weight=weight, undirected=undirected)
+            for e in (edges, edges.to(dtype))
+        ]
+        assert graphs[1].num_nodes == num_nodes
+        for key in ("rowptr", "col", "edge_weight"):
+            expected, found = (getattr(graph, key) for graph in graphs)
+            assert (expected is None and found is None) or torch.equal(found, expected), key
+    found = Graph.from_pyg(Data(edge_index=edges.to(dtype)))
+    assert found.edge_index.tolist() == Graph.from_edge_index(edges).edge_index.tolist()
+
+
+@pytest.mark.parametrize("num_nodes", [4, 10**9])
+def test_a_graph_of_both_directions_is_that_of_pyg(
+    num_nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if num_nodes > 4:  # stands for more nodes than a product of two numbers has room for
+        monkeypatch.setattr("lgcn.graph.MAX_SQUARED", 1)
+    edges = torch.randint(40, (2, 300))
+    weight = torch.rand(300)
+    graph = Graph.from_edge_index(edges, 40, edge_weight=weight, undirected=True)
+    index, expected = remove_self_loops(edges, weight)
+    index, expected = to_undirected(index, expected, 40, reduce="max")
+    assert torch.equal(graph.edge_index.flip(0), index)
+    assert torch.equal(graph.edge_weight, expected)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (torch.tensor([[0, -1], [1, 0]], dtype=torch.int8), "sources from 0 to 3, got -1 to 0"),
+        (torch.tensor([[0, 1], [1, 200]], dtype=torch.uint8), "targets from 0 to 3, got 1 to 200"),
+        (torch.tensor([[0, 1], [1, 4]], dtype=torch.int32), "targets from 0 to 3, got 1 to 4"),
+        (torch.ones(2, 3).bool(), r"edge_index must hold integers .* got torch.bool"),
+        (torch.ones(2, 3).cfloat(), r"edge_index must hold integers .* got torch.complex64"),
+        ([[0, 1], [1, 0]], r"edge_index must hold integers .* got list"),
+    ],
+)
+def test_wrong_numbers_are_refused_before_they_are_used(
+    edges: Tensor, message: str, undirected: bool
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Graph.from_edge_index(edges, 4, undirected=undirected)
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_numbers_beyond_all_memory_are_refused(undirected: bool) -> None:
+    for largest in (2**41, 2**63 - 1):
+        with pytest.raises(ValueError, match=r"at most 2\*\*40 nodes.* number the nodes from 0"):
+            Graph.from_edge_index(torch.tensor([[0], [largest]]), undirected=undirected)
+    numbers = torch.tensor([[0], [-1]]).view(torch.uint64)  # 2**64 - 1
+    with pytest.raises(ValueError, match=f"below 2\\*\\*63, got {2**64 - 1}"):
+        Graph.from_edge_index(numbers, undirected=undirected)
+    with pytest.raises(ValueError, match="num_nodes must not be negative, got -1"):
+        Graph.from_edge_index(PATH[:, :0], -1, undirected=undirected)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csc, torch.sparse_csr])
+@pytest.mark.parametrize("undirected", [False, True])
+def test_wrong_numbers_in_a_sparse_adjacency_are_refused(
+    layout: torch.layout, undirected: bool
+) -> None:
+    options = {"size": (3, 3), "check_invariants": False}
+    offsets, numbers, ones = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 10**9]), torch.ones(2)
+    if layout == torch.sparse_coo:
+        matrix = torch.sparse_coo_tensor(torch.stack([numbers, numbers]), ones, **options)
+    elif layout == torch.sparse_csc:
+        matrix = torch.sparse_csc_tensor(offsets, numbers, ones, **options)
+    else:
+        matrix = torch.sparse_csr_tensor(offsets, numbers, ones, **options)
+    with pytest.raises(ValueError, match="1000000000"):
+        Graph.from_edge_index(matrix, undirected=undirected)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.uint16])
+def test_rows_and_sub_graphs_by_any_integer_type(
+    random_graph: RandomGraph, dtype: torch.dtype
+) -> None:
+    """Torch takes uint8 for a mask, and int8 overflows at node 127 plus one."""
+    graph = random_graph(128, 0.1)
+    for x in (graph.x, graph.x.to_sparse_csr()):
+        graph = replace(graph, x=x)
+        nodes = torch.tensor([127, 0, 3])
+        found, expected = (graph.subgraph(n) for n in (nodes.to(dtype), nodes))
+        for key in ("rowptr", "col", "y", "n_id", "degree"):
+            assert torch.equal(getattr(found, key), getattr(expected, key)), key
+        assert torch.equal(found.features().to_dense(), graph.x.to_dense()[nodes])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_that_are_not_there_are_named(random_graph: RandomGraph, sparse: bool) -> None:
+    graph = random_graph()
+    graph = replace(graph, x=graph.x.to_sparse_csr() if sparse else graph.x)
+    for wrong in ([12], [-1]):
+        with pytest.raises(ValueError, match="rows must lie between 0 and 11"):
+            graph.features(torch.tensor(wrong))
+        with pytest.raises(ValueError, match="nodes must lie between 0 and 11"):
+            graph.subgraph(torch.tensor(wrong))
+    with pytest.raises(ValueError, match="rows as a mask must have 12 entries, got 3"):
+        graph.features(torch.ones(3).bool())
+    with pytest.raises(ValueError, match=r"nodes must be a list of node numbers, got torch.float"):
+        graph.subgraph(torch.ones(3))
+
+
+@pytest.mark.parametrize("ptr", [torch.tensor([0.0, 4.0]), torch.tensor([[0, 4]])])
+def test_ptr_must_be_a_list_of_integers(ptr: Tensor) -> None:
+    with pytest.raises(ValueError, match="ptr must rise"):
+        Graph.from_edge_index(torch.tensor([[0], [1]]), 4, ptr=ptr)
+
+
+def test_other_tensors_in_a_trusted_graph_are_read() -> None:
+    graph = Graph._trusted(torch.tensor([0, 1, 1]), torch.tensor([1], dtype=torch.int32))
+    with pytest.raises(ValueError, match=r"col must be smaller .*\(2\), got col.max\(\) = 7"):
+        replace(graph, rowptr=torch.tensor([0, 1, 1]), col=torch.tensor([7]))
+
+
+def test_side_by_side_with_more_entries_or_nodes_than_int32_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = Graph.from_edge_index(PATH, x=torch.eye(4).to_sparse_csr())
+    path = replace(path, rowptr=path.rowptr.int(), col=path.col.int())
+    expected = Graph.concat([path, path])
+    assert expected.rowptr.dtype == expected.col.dtype == torch.int32
+    for module in ("lgcn.graph", "lgcn.csr"):  # stands for 2**31 - 1
+        monkeypatch.setattr(f"{module}.MAX_INT32", 5)
+    found = Graph.concat([path, path])
+    assert found.rowptr.dtype == found.col.dtype == torch.int64
+    assert found.edge_index.tolist() == expected.edge_index.tolist()
+    assert found.x.to_dense().equal(expected.x.to_dense())

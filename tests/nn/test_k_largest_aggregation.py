@@ -118,3 +118,22 @@ def test_wrong_arguments_are_named(x: Tensor) -> None:
         KLargestAggregation(2, "max")
     with pytest.raises(ValueError, match="two-dimensional"):
         KLargestAggregation(2)(x.unsqueeze(0), torch.tensor(INDEX))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32])
+def test_groups_of_any_integer_type(dtype: torch.dtype) -> None:
+    x, index = torch.randn(6, 3), torch.tensor([2, 0, 2, 1, 0, 2])
+    aggregate = KLargestAggregation(2)
+    torch.testing.assert_close(aggregate(x, index.to(dtype)), aggregate(x, index))
+
+
+@pytest.mark.parametrize("index", [[0, -1], [0, 5]])
+def test_groups_that_are_not_there_are_named(index: list[int]) -> None:
+    with pytest.raises(ValueError, match="index must lie between 0 and 1, got"):
+        KLargestAggregation(2)(torch.ones(2, 1), torch.tensor(index), dim_size=2)
+
+
+@pytest.mark.parametrize("ptr", [[0, 2**62, -(2**62), 2], [0, 3], [0.0, 2.0]])
+def test_wrong_offsets_are_refused(ptr: list[float]) -> None:
+    with pytest.raises(ValueError, match="rowptr must"):
+        KLargestAggregation(2)(torch.ones(2, 1), ptr=torch.tensor(ptr))

@@ -1,6 +1,7 @@
 """LGConv: by hand, against dense torch, and in every form of input."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -380,3 +381,87 @@ def test_blocks_of_rows_give_the_same(
     torch.testing.assert_close(blocks, whole)
     assert conv(graph.x, graph).requires_grad  # with gradients there are no blocks
     assert len(heights) == 50 // max(1, largest // 30) + (50 % max(1, largest // 30) > 0) + 1
+
+
+# Learned edge weights, and gradients of gradients.
+
+
+def dense_layer(conv: LGConv, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+    """The layer with sums, degrees and sorting on dense matrices, one node after the other."""
+    n = x.size(0)
+    source, target = edge_index
+    matrix = x.new_zeros(n, n).index_put((target, source), weight)
+    entries = torch.zeros(n, n).index_put((target, source), torch.ones(source.numel())) > 0
+    if conv.self_loops:
+        matrix = matrix + torch.diag((~entries.diagonal()).to(x.dtype))
+        entries = entries | torch.eye(n).bool()
+    if conv.rank == "normalized":
+        root = matrix.sum(1).sqrt()
+        matrix = matrix / (root[:, None] * root)
+    rows = []
+    for i in range(n):
+        among = entries[i].nonzero().squeeze(1)
+        values = matrix[i, among][:, None] * x[among]
+        values = torch.cat([values, x.new_zeros(conv.k, x.size(1))])
+        if conv.zeros == "compete":
+            values = values.sort(dim=0, descending=True).values
+        else:
+            values[: len(among)] = values[: len(among)].sort(dim=0, descending=True).values
+        row = [x[i : i + 1], values[: conv.k]]
+        if conv.mean:
+            total = matrix[i] @ x
+            if conv.rank == "raw":
+                total = total / (matrix[i].sum() if len(among) else 1)
+            row.append(total[None])
+        rows.append(torch.cat(row))
+    return conv.cnn(torch.stack(rows).transpose(1, 2)).squeeze(2)
+
+
+EDGES = torch.tensor([[1, 2, 3, 0, 2, 3, 4, 0], [0, 0, 0, 1, 1, 2, 3, 4]])
+
+
+def learned(**options: Any) -> tuple[LGConv, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    conv = LGConv(2, 3, 2, **options).double()
+    x = torch.randn(5, 2, dtype=torch.float64, generator=generator, requires_grad=True)
+    weight = torch.rand(8, dtype=torch.float64, generator=generator) + 0.5
+    return conv, x, weight.requires_grad_()
+
+
+@pytest.mark.parametrize("rank", ["raw", "normalized"])
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("zeros", ["pad", "compete"])
+@pytest.mark.parametrize("mean", [False, True])
+def test_gradients_of_edge_weights_are_those_of_dense_matrices(
+    rank: str, self_loops: bool, zeros: str, mean: bool
+) -> None:
+    conv, x, weight = learned(rank=rank, self_loops=self_loops, zeros=zeros, mean=mean)
+    results = []
+    for layer in (conv, lambda *args: dense_layer(conv, *args)):
+        out = layer(x, EDGES, weight)
+        results.append((out, *torch.autograd.grad(out.square().sum(), (x, weight))))
+    torch.testing.assert_close(results[0], results[1])
+
+
+@pytest.mark.parametrize("rank", ["raw", "normalized"])
+def test_gradcheck_and_double_backward(rank: str) -> None:
+    conv, x, weight = learned(rank=rank, self_loops=True, mean=True)
+
+    def layer(x: Tensor, weight: Tensor) -> Tensor:
+        return conv(x, EDGES, weight)
+
+    assert torch.autograd.gradcheck(layer, (x, weight))
+    assert torch.autograd.gradgradcheck(layer, (x, weight))
+
+
+@pytest.mark.parametrize("rank", ["raw", "normalized"])
+def test_a_graph_with_learned_weights_serves_for_several_steps(rank: str) -> None:
+    conv, x, weight = learned(rank=rank)
+    graph = Graph.from_edge_index(EDGES, 5, edge_weight=weight)
+    sums = []
+    for _ in range(2):
+        weight.grad = None
+        conv(x, graph).sum().backward(retain_graph=True)
+        sums.append(weight.grad.clone())
+    assert sums[0].abs().sum() > 0
+    assert torch.equal(*sums)

@@ -215,3 +215,27 @@ def test_unknown_options_are_named(option: str) -> None:
     name = "aggregate" if option == "classifier" else option
     with pytest.raises(ValueError, match=f"{name} must be .*, got 'odd'"):
         LGCN(5, 3, **{option: "odd"})
+
+
+@pytest.mark.parametrize("rank", ["raw", "normalized"])
+@pytest.mark.parametrize("classifier", ["normalized", "sum", "diffusion"])
+def test_gradients_reach_the_edge_weights(rank: str, classifier: str) -> None:
+    model = LGCN(3, 2, hidden_channels=4, rank=rank, classifier=classifier)
+    edges = torch.tensor([[0, 1, 2, 3], [1, 0, 1, 2]])
+    weight = torch.tensor([1.0, 2.0, 0.5, 1.0], requires_grad=True)
+    for _ in range(2):
+        model(torch.randn(4, 3), edges, weight).square().sum().backward()
+    assert weight.grad.isfinite().all()
+    assert weight.grad.abs().sum() > 0
+
+
+def test_double_backward() -> None:
+    model = LGCN(3, 2, hidden_channels=4, num_layers=1, dropout=0.0, adj_dropout=0.0).double()
+    edges = torch.tensor([[0, 1, 2, 3], [1, 0, 1, 2]])
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([1.0, 2.0, 0.5, 1.0], dtype=torch.float64, requires_grad=True)
+
+    def scores(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return model(x, edges, weight)
+
+    assert torch.autograd.gradgradcheck(scores, (x, weight))

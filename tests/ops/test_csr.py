@@ -57,6 +57,74 @@ def test_a_change_in_place_is_checked_anew(count: Count) -> None:
         csr.check_range(rowptr, col, 2)
 
 
+BIG = 2**31 - 1
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize(
+    "offsets", [[0, BIG, -2, 4], [0, 2**62, -(2**62), 4], [0, 3, 2, 4], [0, -1, -1, 4]]
+)
+def test_offsets_whose_differences_overflow_are_refused(
+    dtype: torch.dtype, offsets: list[int]
+) -> None:
+    if dtype == torch.int32:
+        offsets = [max(-BIG - 1, min(number, BIG)) for number in offsets]
+    rowptr, col = torch.tensor(offsets, dtype=dtype), torch.zeros(4, dtype=dtype)
+    with pytest.raises(ValueError, match=r"rowptr must not decrease, got rowptr\[[01]\]"):
+        csr.check_range(rowptr, col, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rowptr, _: setattr(rowptr, "data", torch.tensor([0, 9, 3])),
+        lambda rowptr, _: rowptr.set_(torch.tensor([0, 9, 3])),
+        lambda rowptr, _: rowptr.resize_(5).fill_(7),
+        lambda _, col: setattr(col, "data", torch.tensor([0, -1, 1])),
+        lambda _, col: setattr(col, "data", torch.tensor([0, 1, 1, 1])),
+    ],
+)
+def test_another_storage_is_checked_anew(
+    change: Callable[[torch.Tensor, torch.Tensor], object],
+) -> None:
+    rowptr, col = graph()
+    csr.check_range(rowptr, col, 2)
+    change(rowptr, col)
+    with pytest.raises(ValueError, match="must"):
+        csr.check_range(rowptr, col, 2)
+
+
+def test_a_storage_at_the_same_address_is_checked_anew() -> None:
+    """Freed memory is what the next tensor of that size gets."""
+    rowptr, col = graph()
+    csr.check_range(rowptr, col, 2)
+    for _ in range(20):
+        rowptr.data = torch.tensor([0, 2, 3])
+        rowptr.data = torch.tensor([0, 9, 3])
+        with pytest.raises(ValueError, match="rowptr must not decrease"):
+            csr.check_range(rowptr, col, 2)
+        rowptr.data = torch.tensor([0, 2, 3])
+        csr.check_range(rowptr, col, 2)
+
+
+def test_a_trusted_structure_is_read_when_it_changed(count: Count) -> None:
+    rowptr, col = graph()
+    csr.trust(rowptr, col, 2)
+    csr.check_range(rowptr, col, 2)
+    assert count() == 0
+    assert csr.max_degree(rowptr, col) == 2
+    col[0] = 5
+    with pytest.raises(ValueError, match=r"col must be smaller .*\(2\), got col.max\(\) = 5"):
+        csr.check_range(rowptr, col, 2)
+    assert count() == 1
+
+
+def test_more_rows_than_int32_can_number_are_refused() -> None:
+    rowptr = torch.zeros(1, dtype=torch.int32).expand(2**31 + 1)
+    with pytest.raises(ValueError, match="int64 for more than 2147483647 rows"):
+        csr.check_layout(rowptr, rowptr[:0])
+
+
 def test_another_rowptr_with_the_same_col_is_checked(count: Count) -> None:
     rowptr, col = graph()
     csr.check_range(rowptr, col, 2)
@@ -178,6 +246,27 @@ def test_long_rows_are_cut_once_for_each_size() -> None:
     del rowptr
     gc.collect()
     assert len(csr._parts_of_rows) == before - 1
+
+
+def test_long_rows_are_cut_anew_in_another_storage() -> None:
+    rowptr = torch.tensor([0, 2, 9])
+    assert csr.long_rows(rowptr, 4).long_row.tolist() == [1]
+    rowptr.data = torch.tensor([0, 7, 9])
+    assert csr.long_rows(rowptr, 4).long_row.tolist() == [0]
+
+
+def test_parts_of_a_row_of_nearly_two_to_the_31_entries() -> None:
+    parts = csr.long_rows(torch.tensor([0, 2**31 - 1], dtype=torch.int32), 2**20)
+    assert parts.row.numel() == 2**11
+    assert int(parts.first[-1]) == 2**31 - 2**20
+
+
+def test_the_transpose_of_more_columns_than_int32_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csr, "MAX_INT32", 1)  # stands for 2**31 - 1
+    rowptr, col = torch.tensor([0, 2, 3]).int(), torch.tensor([0, 1, 1]).int()
+    colptr, row, entry = csr._sort(rowptr, col, 2)
+    assert (colptr.tolist(), row.tolist(), entry.tolist()) == ([0, 1, 3], [0, 0, 1], [0, 1, 2])
+    assert colptr.dtype == torch.int32
 
 
 @pytest.mark.parametrize("inference", [False, True])

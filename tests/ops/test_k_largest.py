@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import sys
 from typing import Any
 
 import numpy as np
@@ -200,6 +201,40 @@ def test_gradcheck_of_the_grid(weighted: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("zeros", MODES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grid", [False, True])
+def test_double_backward(zeros: str, weighted: bool, grid: bool) -> None:
+    rowptr, col = random_graph(6, 5, 3, seed=1)
+    inputs = [distinct(5, 3), distinct(6, 3, seed=3), distinct(6, 3, seed=4)]
+    inputs.append(1 + distinct(col.numel(), seed=2) / 100 if weighted else None)
+
+    def select(
+        x: torch.Tensor, own: torch.Tensor, last: torch.Tensor, weight: torch.Tensor | None
+    ) -> torch.Tensor:
+        if grid:
+            return k_largest_grid(
+                x, own, rowptr, col, 2, edge_weight=weight, zeros=zeros, last=last
+            )
+        return k_largest(x, rowptr, col, 2, edge_weight=weight, zeros=zeros)[0] * own.sum()
+
+    leaves = tuple(None if t is None else t.requires_grad_() for t in inputs)
+    assert torch.autograd.gradgradcheck(select, leaves)
+
+
+def test_double_backward_of_a_product() -> None:
+    """The gradient's own gradient: of the sum of squares it is twice the selected products."""
+    x, rowptr, col = star([3.0, -1.0, 7.0])
+    x.requires_grad_()
+    weight = torch.tensor([2.0, 1.0, 1.0], requires_grad=True)
+    values, _ = k_largest(x, rowptr, col, 2, edge_weight=weight)
+    (grad,) = torch.autograd.grad(values.square().sum(), x, create_graph=True)
+    assert grad.flatten().tolist() == [24, 0, 14]  # 2 w^2 x
+    grad.sum().backward()
+    assert x.grad.flatten().tolist() == [8, 0, 2]
+    assert weight.grad.tolist() == [24, 0, 28]
+
+
 def test_gradient_goes_to_the_selected_only() -> None:
     x, rowptr, col = star([3.0, -1.0, 7.0, 5.0])
     x.requires_grad_()
@@ -251,6 +286,23 @@ def test_opcheck(weighted: bool, position_bits: int, others: int) -> None:
         (x, rowptr, col, 2, weight, True, position_bits, own, last),
     )
     assert set(results.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_opcheck_of_the_gradients(weighted: bool) -> None:
+    rowptr, col = random_graph(6, 5, 3)
+    x = distinct(5, 3).requires_grad_()
+    weight = distinct(col.numel(), seed=1).requires_grad_() if weighted else None
+    _, chosen = torch.ops.lgcn.k_largest(x, rowptr, col, 2, weight, True, 8, None, None)
+    grad = distinct(6, 3, 3, seed=2).requires_grad_()
+    calls = {
+        torch.ops.lgcn.k_largest_grad_x: (grad, chosen, rowptr, col, weight, 5, False),
+        torch.ops.lgcn.k_largest_grad_weight: (grad, chosen, x, rowptr, col),
+        torch.ops.lgcn.neighbor_at: (chosen, rowptr, col),
+    }
+    for operator, arguments in calls.items():
+        results = torch.library.opcheck(operator.default, arguments)
+        assert set(results.values()) == {"SUCCESS"}
 
 
 def compiled_equals_eager(backend: str) -> None:
@@ -362,6 +414,93 @@ def test_contents_are_checked_once_per_graph(monkeypatch: pytest.MonkeyPatch) ->
         x = torch.randn(5, 2, requires_grad=True)
         k_largest(x, rowptr, col, 2)[0].sum().backward()
     assert len(checks) == 1
+
+
+def chosen_of(*positions: int) -> torch.Tensor:
+    return torch.tensor(positions, dtype=torch.int8).view(2, 1, 2)
+
+
+def test_positions_outside_of_a_row_are_skipped() -> None:
+    """Nobody gets such positions from us, but torch.ops takes any."""
+    rowptr, col = torch.tensor([0, 2, 4]), torch.tensor([0, 1, 2, 0])
+    wrong, grad, weight = chosen_of(2, 127, 0, -128), torch.ones(2, 1, 2), torch.ones(4)
+    ops = torch.ops.lgcn
+    assert ops.neighbor_at(wrong, rowptr, col).flatten().tolist() == [-1, -1, 2, -1]
+    expected = [[0, 0], [0, 0], [1, 0]]
+    assert ops.k_largest_grad_x(grad, wrong, rowptr, col, weight, 3, False).tolist() == expected
+    assert ops.k_largest_grad_x(grad, wrong, rowptr, col, None, 3, True).tolist() == [
+        [1, 0],
+        [0, 0],
+        [1, 0],
+    ]
+    x = torch.full((3, 2), 5.0)
+    assert ops.k_largest_grad_weight(grad, wrong, x, rowptr, col).tolist() == [0, 0, 5, 0]
+
+
+def test_positions_outside_of_a_long_row_are_skipped() -> None:
+    rowptr, col = torch.tensor([0, 9]), torch.arange(9)  # more than four times k
+    wrong = torch.tensor([9, 8], dtype=torch.int32).view(1, 1, 2)
+    grad = torch.ones(1, 1, 2)
+    added = torch.ops.lgcn.k_largest_grad_x(grad, wrong, rowptr, col, None, 9, False)
+    assert added.nonzero().tolist() == [[8, 1]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"chosen": torch.zeros(3, 1, 2).char()}, r"must have shape .* 2 rows, got \(3, 1, 2\)"),
+        ({"chosen": torch.zeros(2, 1, 2)}, "must be int8, .*got torch.float32"),
+        ({"grad": torch.ones(2, 4, 2)}, r"grad must have shape \(2, 1, 2\).* got \(2, 4, 2\)"),
+        ({"grad": torch.ones(2, 1, 2).long()}, "grad must be float32.* got torch.int64"),
+        ({"rowptr": torch.tensor([0, 5, 4])}, r"rowptr must not decrease.*= 5 .*= 4"),
+        ({"col": torch.tensor([0, 1, 3, 0])}, r"col must be smaller .*\(3\).*= 3"),
+    ],
+)
+def test_wrong_arguments_of_the_gradients_are_named(wrong: dict[str, Any], message: str) -> None:
+    good = {"grad": torch.ones(2, 1, 2), "chosen": chosen_of(0, 1, 0, 1)}
+    good |= {key: GOOD[key] for key in ("rowptr", "col")}
+    grad, chosen, rowptr, col = (good | wrong).values()
+    ops = torch.ops.lgcn
+    with pytest.raises(ValueError, match=message):
+        ops.k_largest_grad_x(grad, chosen, rowptr, col, None, 3, False)
+    with pytest.raises(ValueError, match=message):
+        ops.k_largest_grad_weight(grad, chosen, GOOD["x"], rowptr, col)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"position_bits": 7}, "position_bits must be 0, 8, 16 or 32, got 7"),
+        ({"own": torch.ones(3, 2)}, r"own must have shape \(2, 2\), got \(3, 2\)"),
+        ({"rowptr": torch.tensor([0, 5, 4])}, r"rowptr must not decrease.*= 5 .*= 4"),
+        ({"edge_weight": torch.ones(4), "position_bits": 0}, "position_bits.*edge_weight"),
+        (
+            {"rowptr": torch.tensor([0, 130]), "col": torch.zeros(130).long()},
+            "position_bits must hold positions in a row of 130 entries, got 8",
+        ),
+    ],
+)
+def test_wrong_arguments_of_the_operator_are_named(wrong: dict[str, Any], message: str) -> None:
+    options = {"edge_weight": None, "compete": False, "position_bits": 8, "own": None, "last": None}
+    with pytest.raises(ValueError, match=message):
+        torch.ops.lgcn.k_largest(*(GOOD | options | wrong).values())
+
+
+def test_a_row_with_more_entries_than_positions_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = sys.modules[k_largest.__module__]  # lgcn.ops.k_largest is the function
+    monkeypatch.setattr(module, "MAX_INT32", 1)  # stands for 2**31 - 1
+    assert k_largest(**GOOD)[0].shape == (2, 2, 2)
+    wide = {"rowptr": torch.tensor([0, 3]), "col": torch.tensor([0, 1, 2])}
+    with pytest.raises(ValueError, match=r"at most 2 entries.* got 3"):
+        k_largest_values(GOOD["x"], **wide, k=2)
+
+
+def test_no_features_and_a_huge_k() -> None:
+    x, rowptr, col = torch.ones(3, 0), torch.tensor([0, 3]), torch.arange(3)
+    assert k_largest_values(x, rowptr, col, 2**40).shape == (1, 2**40, 0)
 
 
 # GPU

@@ -37,11 +37,13 @@ def _keys(x: Any, factor: Any, keys: Any, bits: Any, lanes: int) -> None:
 
 
 @numba.njit
-def _scatter(rows: Any, numbers: Any, put: Any, added: Any, pitch: int, width: int) -> None:
+def _scatter(
+    rows: Any, limit: int, numbers: Any, put: Any, added: Any, pitch: int, width: int
+) -> None:
     vector = simd.load(numbers, 0, numbers.shape[0])
     at = simd.load_as_many(rows, 0, rows.shape[0], vector)
-    simd.put_at(put, at, pitch, width, vector)
-    simd.add_at(added, at, pitch, width, vector)
+    simd.put_at(put, at, limit, pitch, width, vector)
+    simd.add_at(added, at, limit, pitch, width, vector)
     simd.store(numbers, 0, numbers.shape[0], simd.add_product(vector, vector, 2))
 
 
@@ -97,7 +99,10 @@ def test_keys_sort_as_the_products_do(dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("index", [np.int8, np.int16, np.int32, np.int64])
-def test_scatters_skip_negative_rows_and_what_is_beyond_the_width(dtype: type, index: type) -> None:
+@pytest.mark.parametrize("limit", [3, 1 << 40])
+def test_scatters_skip_rows_outside_the_limits_and_what_is_beyond_the_width(
+    dtype: type, index: type, limit: int
+) -> None:
     lanes = simd.VECTOR_BYTES // np.dtype(dtype).itemsize
     rng = np.random.default_rng(0)
     rows = rng.integers(-1, 4, lanes).astype(index)
@@ -106,10 +111,10 @@ def test_scatters_skip_negative_rows_and_what_is_beyond_the_width(dtype: type, i
     for width in (0, 5, lanes):
         put, added = before.copy(), before.copy()
         factors = numbers.copy()
-        _scatter(rows, factors, put.reshape(-1), added.reshape(-1), lanes + 3, width)
+        _scatter(rows, limit, factors, put.reshape(-1), added.reshape(-1), lanes + 3, width)
         expected_put, expected_added = before.copy(), before.copy()
         for lane in range(width):
-            if rows[lane] >= 0:
+            if 0 <= rows[lane] < limit:
                 expected_put[rows[lane], lane] = numbers[lane]
                 expected_added[rows[lane], lane] += numbers[lane]
         assert (put == expected_put).all()

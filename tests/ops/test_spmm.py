@@ -78,9 +78,42 @@ def test_gradcheck() -> None:
     assert torch.autograd.gradcheck(spmm, double_inputs())
 
 
+def test_double_backward() -> None:
+    assert torch.autograd.gradgradcheck(spmm, double_inputs())
+
+
 def test_opcheck() -> None:
     results = torch.library.opcheck(torch.ops.lgcn.spmm.default, double_inputs())
     assert set(results.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("gradient", ["spmm_grad_value", "spmm_grad_dense"])
+def test_opcheck_of_the_gradients(gradient: str) -> None:
+    rowptr, col, value, dense = double_inputs()
+    grad = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    inputs = (grad, rowptr, col, dense)
+    if gradient == "spmm_grad_dense":
+        inputs = (grad, rowptr, col, value, 5)
+    results = torch.library.opcheck(getattr(torch.ops.lgcn, gradient).default, inputs)
+    assert set(results.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"grad": torch.ones(3, 2)}, r"grad must have shape \(2, 2\), got \(3, 2\)"),
+        ({"grad": torch.ones(2, 2).double()}, "grad must have the dtype.*float64"),
+        ({"rowptr": torch.tensor([0, 9, 4])}, r"rowptr must not decrease.*= 9 .*= 4"),
+        ({"col": torch.tensor([0, 1, 3, 0])}, r"col must be smaller .*\(3\).*= 3"),
+    ],
+)
+def test_wrong_arguments_of_the_gradients_are_named(wrong: dict[str, Any], message: str) -> None:
+    good = {"grad": torch.ones(2, 2), "rowptr": GOOD["rowptr"], "col": GOOD["col"]}
+    ops = torch.ops.lgcn
+    with pytest.raises(ValueError, match=message):
+        ops.spmm_grad_value(*(good | wrong).values(), GOOD["dense"])
+    with pytest.raises(ValueError, match=message):
+        ops.spmm_grad_dense(*(good | wrong).values(), GOOD["value"], 3)
 
 
 def test_compiles_forward_and_backward() -> None:

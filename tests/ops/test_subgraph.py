@@ -78,3 +78,46 @@ def test_offsets_may_have_more_bits_than_columns() -> None:
     expected = induced_subgraph(rowptr, col, nodes)
     for actual, wanted in zip(induced_subgraph(rowptr.long(), col, nodes), expected, strict=True):
         assert actual.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rowptr", "col", "message"),
+    [
+        ([0, 2**31 - 1, -2, 4], [0, 1, 2, 0], "rowptr must not decrease"),
+        ([0, 1, 2, 5], [0, 1, 2, 0], r"rowptr must end with .*\(4\)"),
+        ([0, 1, 2, 4], [0, 1, 3, 0], r"col must be smaller .*\(3\)"),
+        ([0, 1, 2, 4], [0, 1, -3, 0], "col must not be negative"),
+    ],
+)
+def test_a_wrong_structure_is_refused(rowptr: list[int], col: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        induced_subgraph(torch.tensor(rowptr).int(), torch.tensor(col).int(), torch.arange(3))
+
+
+@pytest.mark.parametrize("wrong", [torch.ones(3).bool(), torch.ones(3), torch.ones(1, 3).long()])
+def test_what_is_no_list_of_numbers_is_refused(wrong: torch.Tensor) -> None:
+    rowptr, col = random_graph(20, 20, 4)
+    with pytest.raises(ValueError, match="nodes must be a list of node numbers"):
+        induced_subgraph(rowptr, col, wrong)
+
+
+def test_tensors_need_not_be_contiguous() -> None:
+    rowptr, col = random_graph(20, 20, 4)
+    nodes = torch.tensor([3, 1, 4, 15, 9, 2])
+    expected = induced_subgraph(rowptr, col, nodes[::2])
+    spread = rowptr.repeat_interleave(2)[::2], col.repeat_interleave(3)[::3]
+    found = induced_subgraph(*spread, nodes[::2])
+    for actual, wanted in zip(found, expected, strict=True):
+        assert actual.tolist() == wanted.tolist()
+
+
+def test_more_nodes_than_a_table_of_32_bits_can_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    rowptr, col = random_graph(200, 200, 4, index_dtype=torch.int32)
+    nodes = torch.tensor([3, 1, 4])
+    expected = induced_subgraph(rowptr, col, nodes)
+    monkeypatch.setattr(subgraph, "MAX_INT32", 2)  # stands for 2**31 - 1
+    monkeypatch.setattr(subgraph, "_induced", lambda *_: pytest.fail("would overflow"))
+    found = induced_subgraph(rowptr, col, nodes)
+    for actual, wanted in zip(found, expected, strict=True):
+        assert actual.tolist() == wanted.tolist()
+    assert found[1].dtype == torch.int64

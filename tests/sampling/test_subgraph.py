@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset, select_subgraph
 from lgcn.sampling import subgraph
+from lgcn.sampling.subgraph import adjacency_arrays
 
 RandomGraph = Callable[..., Graph]
 
@@ -209,17 +210,68 @@ def test_the_arrays_of_a_store_are_read_where_they_lie(random_graph: RandomGraph
     stored = Graph._trusted(graph.rowptr, graph.col.int())
     nodes = select_subgraph(stored, n_init=4, max_nodes=30, seed=3)
     assert nodes.tolist() == select_subgraph(graph, n_init=4, max_nodes=30, seed=3).tolist()
-    for array, tensor in zip(subgraph._arrays[stored], (stored.rowptr, stored.col), strict=True):
+    for array, tensor in zip(adjacency_arrays(stored), (stored.rowptr, stored.col), strict=True):
         assert array.ctypes.data == tensor.data_ptr()
 
 
 def test_what_is_kept_of_a_graph_goes_with_it(random_graph: RandomGraph) -> None:
     graph = random_graph()
     select_subgraph(graph, n_init=1, max_nodes=2, seed=0)
-    kept = weakref.ref(subgraph._arrays[graph][1])
+    kept = weakref.ref(adjacency_arrays(graph)[1])
     del graph
     gc.collect()
     assert kept() is None
+
+
+BIG = 2**31 - 1
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_a_graph_that_changed_is_checked_again(
+    random_graph: RandomGraph, dtype: torch.dtype
+) -> None:
+    """A graph of 32 bits is read where it lies, so that a change reaches the kernel."""
+    graph = random_graph(80, 0.1)
+    graph = Graph(graph.rowptr.to(dtype), graph.col.to(dtype))
+    wrong = graph.rowptr.clone()
+    select_subgraph(graph, n_init=4, max_nodes=30, seed=3)
+    graph.col[0] = 80
+    with pytest.raises(ValueError, match=r"col must be smaller .*\(80\), got col.max\(\) = 80"):
+        select_subgraph(graph, n_init=4, max_nodes=30, seed=3)
+    graph.col[0] = 0
+    select_subgraph(graph, n_init=4, max_nodes=30, seed=3)
+    wrong[1:3] = torch.tensor([BIG, -2])
+    graph.rowptr.data = wrong
+    with pytest.raises(ValueError, match="rowptr must not decrease"):
+        select_subgraph(graph, n_init=4, max_nodes=30, seed=3)
+    with pytest.raises(ValueError, match="rowptr must not decrease"):
+        graph.subgraph(torch.arange(5))
+
+
+def test_a_trusted_graph_that_changed_is_checked(random_graph: RandomGraph) -> None:
+    graph = random_graph(80, 0.1)
+    stored = Graph._trusted(graph.rowptr, graph.col.int())
+    select_subgraph(stored, n_init=4, max_nodes=30, seed=3)
+    stored.col[0] = -1
+    with pytest.raises(ValueError, match="col must not be negative"):
+        select_subgraph(stored, n_init=4, max_nodes=30, seed=3)
+    with pytest.raises(ValueError, match="col must"):
+        stored.subgraph(torch.arange(5))
+
+
+def test_a_changed_graph_has_other_subgraphs(random_graph: RandomGraph) -> None:
+    graph = random_graph(80, 0.1)
+    select_subgraph(graph, roots=[3], max_nodes=30, seed=3)
+    graph.col.fill_(7)
+    assert select_subgraph(graph, roots=[3], max_nodes=30, seed=3).tolist() == [3, 7]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.uint32])
+def test_start_nodes_of_any_integer_type(random_graph: RandomGraph, dtype: torch.dtype) -> None:
+    graph, roots = random_graph(80, 0.1), torch.tensor([3, 0, 79])
+    expected = select_subgraph(graph, roots=roots, max_nodes=30, seed=3)
+    found = select_subgraph(graph, roots=roots.to(dtype), max_nodes=30, seed=3)
+    assert found.tolist() == expected.tolist()
 
 
 def test_a_failure_leaves_no_marks(

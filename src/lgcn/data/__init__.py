@@ -52,10 +52,11 @@ def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
     return from_tables(edges, nodes, **options)
 
 
-def _from_store(path: str | Path, verify: bool = True) -> Graph:
+def _from_store(path: str | Path) -> Graph:
+    # Always verified: options can come from a file. open_store() can leave it out.
     from lgcn.data.store.open_store import open_store  # imports pyarrow
 
-    return open_store(path, verify=verify).graph
+    return open_store(path).graph
 
 
 DATASETS = {

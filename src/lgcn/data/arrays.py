@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from lgcn.errors import DataError, first_line_of
+from lgcn.files import open_plain
+from lgcn.limits import MAX_UNPACKED, MAX_UNPACKED_RATIO
 
 
 def read_npy(path: Path) -> Any:
     """The array in a ``.npy`` file."""
     try:
+        with open_plain(path) as file:
+            if file.read(2) != b"PK":
+                file.seek(0)
+                _check_header(file, os.fstat(file.fileno()).st_size)
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # np.load raises many kinds on damaged files
         raise DataError(
@@ -27,6 +36,7 @@ def read_npy(path: Path) -> Any:
 def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """The named arrays in a ``.npz`` file; absent optional ones are left out."""
     try:
+        open_plain(path).close()
         archive = np.load(path, allow_pickle=False)
     except Exception as error:  # as above
         raise DataError(
@@ -36,6 +46,7 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
         raise DataError(f"{path} must be an .npz archive, got a single array")
     arrays = {}
     with archive:
+        _check_unpacked(path, archive.zip)
         absent = [name for name in required if name not in archive.files]
         if absent:
             raise DataError(
@@ -45,6 +56,7 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
         for name in (*required, *optional):
             if name in archive.files:
                 try:
+                    _check_member(archive.zip, name)
                     arrays[name] = archive[name]
                 except Exception as error:  # as above
                     raise DataError(
@@ -52,6 +64,39 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
                         "Fetch the file again"
                     ) from error
     return arrays
+
+
+def _check_unpacked(path: Path, archive: zipfile.ZipFile) -> None:
+    """Refuses an archive that is far larger than its file."""
+    limit = max(MAX_UNPACKED, MAX_UNPACKED_RATIO * path.stat().st_size)
+    size = sum(member.file_size for member in archive.infolist())
+    if size > limit:
+        raise DataError(
+            f"{path} unpacks to {size / 1e9:.1f} GB, more than {MAX_UNPACKED_RATIO} times its size "
+            f"and {MAX_UNPACKED / 1e9:.2f} GB: it is damaged, or made to fill the memory. If it is "
+            "your own, save it by np.savez, without compression"
+        )
+
+
+def _check_member(archive: zipfile.ZipFile, name: str) -> None:
+    member = f"{name}.npy" if f"{name}.npy" in archive.namelist() else name
+    with archive.open(member) as file:
+        _check_header(file, archive.getinfo(member).file_size)
+
+
+def _check_header(file: IO[bytes], size: int) -> None:
+    """Raises ValueError where an array claims more bytes than its file has."""
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    else:
+        return  # NumPy writes others for named fields alone
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(
+            f"the array claims {math.prod(shape) * dtype.itemsize} bytes, but there are {size}"
+        )
 
 
 def check_array(

@@ -1,5 +1,7 @@
 """What is known of a graph before it is trained on: `lgcn data check`."""
 
+# mypy: disable-error-code="untyped-decorator"
+
 from __future__ import annotations
 
 import math
@@ -11,6 +13,8 @@ import torch
 from torch import Tensor
 
 from lgcn.graph import SPLITS, Graph
+from lgcn.jit import jit
+from lgcn.ops.csr import check_range
 
 SAMPLED_ROWS = 1_000_000
 SAMPLED_FEATURES = 10_000
@@ -61,9 +65,16 @@ def feature_length(graph: Graph) -> float:
         rows = torch.arange(graph.num_nodes)
     step = max(1, len(rows) // SAMPLED_FEATURES)
     x = graph.features(rows[::step].to(graph.rowptr.device))
-    values = x.values() if x.layout == torch.sparse_csr else x
-    length = math.sqrt(float(values.double().square().sum()) / max(1, x.size(0)))
-    return length or 1.0
+    values = (x.values() if x.layout == torch.sparse_csr else x).double()
+    length = math.sqrt(float(values.square().sum()) / max(1, x.size(0)))
+    if length in (0, math.inf) and values.numel():
+        # Squares of very small or large numbers leave the range of numbers; their shares do not.
+        largest = float(values.abs().max())
+        if 0 < largest < math.inf:
+            shares = float((values / largest).square().sum())
+            length = largest * math.sqrt(shares / x.size(0))
+    # Of float32, whose largest number one over a smaller length would exceed.
+    return max(length, torch.finfo(torch.float32).tiny) if length else 1.0
 
 
 def labels_per_class(graph: Graph) -> float:
@@ -236,29 +247,28 @@ def _histogram(degree: Any) -> list[dict[str, int]]:
 
 
 def _edges(graph: Graph) -> dict[str, Any]:
-    """Counts that need the adjacency as a whole, by SciPy in linear time."""
+    """Counts that need the adjacency as a whole, in linear time."""
     from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
 
     n = graph.num_nodes
-    weight = graph.edge_weight
-    values = np.ones(graph.num_edges, dtype=np.int8) if weight is None else weight.numpy()
+    check_range(graph.rowptr, graph.col, n)
+    values = np.ones(graph.num_edges, dtype=np.int8)
+    if graph.edge_weight is not None:
+        weight = graph.edge_weight.detach()
+        values = (weight if weight.dtype == torch.float64 else weight.float()).numpy()
     arrays = (values, graph.col.numpy(), graph.rowptr.numpy())
     # Two transpositions sort the rows; both steps are counting sorts, and stable.
     reverse = csr_matrix(arrays, shape=(n, n)).T.tocsr()
     forward = reverse.T.tocsr()
-    symmetric = all(
-        np.array_equal(getattr(forward, part), getattr(reverse, part))
-        for part in ("indptr", "indices", "data")
-    )
     row = np.repeat(np.arange(n, dtype=forward.indices.dtype), np.diff(forward.indptr))
     loops = forward.indices == row
     again = np.zeros_like(loops)
     again[1:] = (forward.indices[1:] == forward.indices[:-1]) & (row[1:] == row[:-1])
-    number, part = 0, np.empty(0, int)
-    if n:
-        # Strong components are the same where all edges have a reverse, and need no transposition.
-        number, part = connected_components(forward, directed=symmetric, connection="strong")
+    symmetric = all(
+        np.array_equal(getattr(forward, part), getattr(reverse, part))
+        for part in ("indptr", "indices")
+    ) and np.array_equal(*(_weights_in_order(m, row, again) for m in (forward, reverse)))
+    components = _component_sizes(_array(graph.rowptr), _array(graph.col))
     touched = np.diff(forward.indptr) + np.diff(reverse.indptr) > 0
 
     def edges(entry: Any) -> int:
@@ -273,9 +283,46 @@ def _edges(graph: Graph) -> dict[str, Any]:
         "isolated_nodes": int(n - touched.sum()),
         "self_loops": int(loops.sum()),
         "duplicate_edges": edges(again),
-        "components": int(number),
-        "largest_component": int(np.bincount(part).max()) if n else 0,
+        "components": len(components),
+        "largest_component": int(components.max()) if n else 0,
     }
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().contiguous().numpy()
+
+
+def _weights_in_order(matrix: Any, row: Any, again: Any) -> Any:
+    """The weights of a matrix with sorted rows, those of the same edge from the smallest on."""
+    if not again.any():
+        return matrix.data
+    return matrix.data[np.lexsort((matrix.data, matrix.indices, row))]
+
+
+@jit
+def _component_sizes(rowptr: Any, col: Any) -> Any:
+    """The nodes of each connected part, whichever way the edges point and how often they come.
+
+    Every node points to itself or to a smaller one of its part, so that following these ends.
+    """
+    num_nodes = rowptr.shape[0] - 1
+    parent = np.arange(num_nodes)
+    for i in range(num_nodes):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            one, other = _root(parent, i), _root(parent, col[e])
+            parent[max(one, other)] = min(one, other)
+    sizes = np.zeros(num_nodes, np.int64)
+    for i in range(num_nodes):
+        sizes[_root(parent, i)] += 1
+    return sizes[sizes > 0]
+
+
+@jit
+def _root(parent: Any, node: Any) -> Any:
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]  # half the way for whoever comes next
+        node = parent[node]
+    return node
 
 
 def _classes(graph: Graph, split: str | None = None) -> dict[str, int]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lgcn.csr import CSR
-from lgcn.data.features import sparse_tensor
+from lgcn.data.features import checked_matrix, sparse_tensor
 from lgcn.data.tables.edges import to_adjacency
 from lgcn.data.tables.files import read_table
 from lgcn.data.tables.labels import Labels, read_labels
@@ -136,11 +136,7 @@ def from_scipy(
             "adjacency must be a SciPy sparse matrix of shape [N, N], "
             f"got {type(adjacency).__name__} in shape {list(shape)}"
         )
-    matrix = adjacency.tocsr()
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the caller's matrix stays as it is
-        matrix.sum_duplicates()
-    matrix = matrix.tocoo()
+    matrix = checked_matrix(adjacency, "adjacency").tocoo()
     kept = matrix.data != 0
     source, target = matrix.row[kept].astype(np.int32), matrix.col[kept].astype(np.int32)
     weights = None
@@ -204,7 +200,7 @@ def _names_of(nodes: list[Any]) -> Any:
 def _features(x: Any, num_nodes: int) -> Tensor:
     """Float32 features; those that are already are not copied."""
     if hasattr(x, "tocsr"):
-        features = sparse_tensor(x.tocsr().copy())
+        features = sparse_tensor(checked_matrix(x, "x").copy())
     else:
         try:
             features = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)

@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import os
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,24 +34,27 @@ def download(url: str, sha256: str, target: str | Path) -> Path:
     if parts.scheme != "https" and (parts.scheme, parts.hostname) != ("http", "127.0.0.1"):
         raise DataError(f"cannot download {url}: only https addresses are allowed")
 
+    with atomic(target) as temporary:
+        digest = hashlib.sha256()
+        with temporary.open("wb") as file:
+            for chunk in _chunks(url, target):
+                digest.update(chunk)
+                file.write(chunk)
+        if digest.hexdigest() != sha256:
+            raise DataError(
+                f"{url} has SHA-256 {digest.hexdigest()}, expected {sha256}: the download was "
+                "damaged or the file has changed. Nothing was kept; try again, or put the file "
+                f"at {target} yourself"
+            )
+    return target
+
+
+def _chunks(url: str, target: Path) -> Iterator[bytes]:
     try:
-        with atomic(target) as temporary:
-            digest = hashlib.sha256()
-            with (
-                temporary.open("wb") as file,
-                urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response,
-            ):
-                while chunk := response.read(CHUNK_BYTES):
-                    digest.update(chunk)
-                    file.write(chunk)
-            if digest.hexdigest() != sha256:
-                raise DataError(
-                    f"{url} has SHA-256 {digest.hexdigest()}, expected {sha256}: the download was "
-                    "damaged or the file has changed. Nothing was kept; try again, or put the file "
-                    f"at {target} yourself"
-                )
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+            while chunk := response.read(CHUNK_BYTES):
+                yield chunk
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DataError(
             f"cannot download {url} to {target}: {error}. Try again, or put the file there yourself"
         ) from error
-    return target

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.data.arrays import check_array
-from lgcn.errors import DataError
+from lgcn.errors import DataError, UsageError
+from lgcn.limits import FEATURE_BYTES, MAX_INT32
+from lgcn.sizes import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,6 +22,7 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
     SciPy and torch trust these arrays and would read outside them.
     """
     rows, columns = shape
+    check_memory(FEATURE_BYTES * columns, f"{path}: training on {columns} features", DataError)
     check_array(indices, "feature numbers", path, (None,), integer=True, low=0, high=columns - 1)
     check_array(indptr, "the row pointer of the features", path, (rows + 1,), integer=True)
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any() or indptr[-1] != len(indices):
@@ -37,12 +40,59 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
     return matrix
 
 
+def checked_matrix(matrix: Any, name: str) -> Any:
+    """A user's SciPy matrix as CSR, its indices checked in full; duplicates become their sum.
+
+    SciPy trusts the indices of a matrix and would read outside of it when it converts them. Rows
+    without duplicates keep their order. The caller's matrix stays as it is.
+    """
+    if len(matrix.shape) != 2 or max(matrix.shape) > MAX_INT32:
+        raise UsageError(
+            f"{name} must be a matrix of at most {MAX_INT32} rows and columns, "
+            f"got shape {list(matrix.shape)}"
+        )
+    wrong = f"{name} has wrong indices: they must lie between 0 and"
+    if matrix.format in ("csr", "csc", "bsr"):
+        rows, columns = matrix.shape if matrix.format != "csc" else matrix.shape[::-1]
+        if matrix.format == "bsr":
+            rows, columns = rows // matrix.blocksize[0], columns // matrix.blocksize[1]
+        _check_range(matrix.indices, columns, wrong)
+        start, stop = matrix.indptr[:-1], matrix.indptr[1:]
+        entries = min(len(matrix.indices), len(matrix.data))
+        if len(start) != rows or matrix.indptr[0] != 0 or (stop < start).any():
+            raise UsageError(f"{name} has wrong indices: indptr must rise from 0")
+        if matrix.indptr[-1] > entries:
+            raise UsageError(
+                f"{name} has wrong indices: indptr must end with at most the number of entries "
+                f"({entries}), got {matrix.indptr[-1]}"
+            )
+    elif matrix.format == "coo":
+        for numbers, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            _check_range(numbers, size, wrong)
+    matrix = matrix.tocsr()
+    if matrix.has_canonical_format:
+        return matrix
+    summed = matrix.copy()
+    summed.sum_duplicates()
+    return summed if summed.nnz < matrix.nnz else matrix
+
+
+def _check_range(numbers: Any, size: int, wrong: str) -> None:
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < size:
+        raise UsageError(f"{wrong} {size - 1}, got {numbers.min()} to {numbers.max()}")
+
+
 def row_normalize(matrix: Any) -> Any:
     """Divides each row of a CSR matrix by its sum; rows that sum to zero stay as they are."""
-    from scipy.sparse import diags
+    from scipy.sparse import csr_matrix
 
     sums = np.asarray(matrix.sum(axis=1)).ravel()
-    return diags(1 / np.where(sums == 0, 1, sums)).tocsr() @ matrix
+    # Not as a product of matrices, which takes memory by the number of columns.
+    factors = np.repeat(1 / np.where(sums == 0, 1, sums), np.diff(matrix.indptr))
+    scaled = (factors * matrix.data, matrix.indices, matrix.indptr)
+    scaled_matrix = csr_matrix(scaled, shape=matrix.shape, copy=True)
+    scaled_matrix.eliminate_zeros()
+    return scaled_matrix
 
 
 def sparse_tensor(matrix: Any) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +16,18 @@ from lgcn.errors import DataError
 
 
 def cache_folder() -> Path:
-    """``$XDG_CACHE_HOME/lgcn`` or ``~/.cache/lgcn``; on Windows ``%LOCALAPPDATA%/lgcn``."""
+    """``$XDG_CACHE_HOME/lgcn`` or ``~/.cache/lgcn``; on Windows ``%LOCALAPPDATA%/lgcn``.
+
+    A user without a home, as in some containers, has it among the temporary files.
+    """
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     base = os.environ.get(variable)
-    return (Path(base) if base else Path.home() / ".cache") / "lgcn"
+    if base:
+        return Path(base) / "lgcn"
+    try:
+        return Path.home() / ".cache" / "lgcn"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "lgcn"
 
 
 def data_folders(root: str | Path | None = None) -> list[Path]:

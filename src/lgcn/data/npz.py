@@ -26,12 +26,12 @@ from lgcn.data.locate import data_folders, find_files
 from lgcn.data.options import real_number
 from lgcn.data.splits import fraction_split, random_split
 from lgcn.errors import DataError
+from lgcn.limits import MAX_CLASSES
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
 
 REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
-MAX_CLASSES = 1_000_000  # more is damage, and would ask for memory by the number of classes
 HALF = "-half"
 OPTIONAL = ("feat_values", "classes", "names")
 
@@ -61,7 +61,7 @@ def load_npz(
     path = Path(path)
     arrays = read_npz(path, REQUIRED, OPTIONAL)
     labels = check_array(
-        arrays["labels"], "labels", path, (None,), integer=True, low=-1, high=MAX_CLASSES
+        arrays["labels"], "labels", path, (None,), integer=True, low=-1, high=MAX_CLASSES - 1
     )
     num_nodes = len(labels)
     if num_nodes == 0:
@@ -72,6 +72,11 @@ def load_npz(
     features = _read_features(arrays, num_nodes, path)
     label_names = None
     if "classes" in arrays:
+        if arrays["classes"].size > MAX_CLASSES:
+            raise DataError(
+                f"{path}: classes must have at most {MAX_CLASSES} names, "
+                f"got {arrays['classes'].size}"
+            )
         label_names = tuple(str(name) for name in arrays["classes"].ravel())
         check_array(labels, "labels", path, (None,), low=-1, high=len(label_names) - 1)
     node_ids = arrays.get("names")
@@ -80,6 +85,8 @@ def load_npz(
             f"{path}: names must have one entry a node ({num_nodes}), "
             f"got shape {list(node_ids.shape)}"
         )
+    if node_ids is not None and node_ids.dtype.kind not in "iufbUS":
+        raise DataError(f"{path}: names must be texts or numbers, got {node_ids.dtype}")
     if train_share is None:
         masks = random_split(labels, labels_per_class, num_val, split_seed)
     else:

@@ -11,7 +11,6 @@ import io
 import math
 import pickle
 import re
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,17 @@ class _DType(_Kept):
     pass
 
 
+class _Dict(dict[Any, Any]):
+    """A dict that the pickle fills; what it would be made of is not looked at."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+
+
+class _List(_Kept):
+    """Named as what a dict makes for keys it lacks. Called, it would copy lists without limit."""
+
+
 class _Bytes(_Kept):
     """How Python 3 writes bytes for Python 2: a text, and the encoding that gives the bytes."""
 
@@ -58,9 +68,9 @@ ADMITTED: dict[str, type] = {
     "numpy.ndarray": _Array,
     "numpy.dtype": _DType,
     "_codecs.encode": _Bytes,
-    "collections.defaultdict": defaultdict,
-    "__builtin__.list": list,
-    "builtins.list": list,
+    "collections.defaultdict": _Dict,
+    "__builtin__.list": _List,
+    "builtins.list": _List,
 }
 
 

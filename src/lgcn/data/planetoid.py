@@ -165,10 +165,16 @@ def _read_edges(path: Path, num_nodes: int) -> Any:
     lists = read_pickle(path)
     if not isinstance(lists, dict) or not all(isinstance(v, list) for v in lists.values()):
         raise DataError(f"{path} must hold a dict of lists of neighbours")
+    counts = [len(v) for v in lists.values()]
+    # A list can stand for many nodes, so that a small file could ask for any amount of memory.
+    if 2 * sum(counts) > path.stat().st_size:  # bytes that a neighbour takes at least
+        raise DataError(
+            f"{path} is damaged: it lists {sum(counts)} neighbours, more than fit in its "
+            f"{path.stat().st_size} bytes"
+        )
     neighbors = list(itertools.chain.from_iterable(lists.values()))
     for node in itertools.chain(lists, neighbors):
         if not isinstance(node, int) or not 0 <= node < num_nodes:
             raise DataError(f"{path} must name nodes from 0 to {num_nodes - 1}, got {node!r}")
-    counts = [len(v) for v in lists.values()]
     source = np.repeat(np.array(list(lists), dtype=np.int64), counts)
     return np.stack([source, np.array(neighbors, dtype=np.int64)])

@@ -7,7 +7,6 @@ and duplicates are removed, as PyG does.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ from lgcn.data.arrays import check_array, read_npy, read_npz
 from lgcn.data.features import standardize
 from lgcn.data.locate import find_files, missing_files
 from lgcn.errors import DataError
+from lgcn.files import read_json
+from lgcn.limits import MAX_GRAPH_JSON
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
@@ -130,14 +131,14 @@ def ppi_rederived_files(root: str | Path | None = None) -> list[Path]:
 def _read_links(path: Path, num_nodes: int) -> Any:
     """[E, 2] from node-link JSON, whose nodes are the row numbers of the other files."""
     try:
-        content = json.loads(path.read_bytes())
+        content = read_json(path, DataError, MAX_GRAPH_JSON)
         links = content["links"] if "links" in content else content["edges"]
         pairs = [(link["source"], link["target"]) for link in links]
         edges = np.array(pairs if pairs else np.empty((0, 2), dtype=np.int64))
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DataError(
             f"{path} must hold a node-link graph: an object with a list of links, each with source "
-            f"and target ({type(error).__name__}: {error})"
+            f"and target ({type(error).__name__}: {error!s:.200})"
         ) from error
     return check_array(edges, "links", path, (None, 2), integer=True, low=0, high=num_nodes - 1)
 

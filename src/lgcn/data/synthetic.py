@@ -8,6 +8,7 @@ import numpy as np
 
 from lgcn.data.options import real_number, whole_number
 from lgcn.data.splits import random_split
+from lgcn.sizes import check_memory
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
@@ -52,6 +53,12 @@ def synthetic(
     skew = real_number("skew", skew, 0, 1)
     noise = real_number("noise", noise, 0)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
+    drawn = min(mean_degree, num_nodes) * num_nodes
+    check_memory(
+        int(8 * num_features * (num_nodes + num_classes) + 16 * drawn),
+        f"a synthetic graph of num_nodes={num_nodes}, num_features={num_features}, "
+        f"num_classes={num_classes} and mean_degree={mean_degree:g}",
+    )
     import torch
 
     from lgcn.graph import Graph

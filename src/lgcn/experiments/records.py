@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lgcn.errors import LGCNError
+from lgcn.errors import DataError, LGCNError
 from lgcn.experiments.jobs import Job, canonical, command, full_settings, run_job
 from lgcn.experiments.systems import SYSTEMS
-from lgcn.files import atomic
+from lgcn.files import atomic, read_json
 
 FORMAT = 1
 # What a record keeps of the result of a run.
@@ -59,10 +59,10 @@ def read_record(folder: Path, job: Job) -> tuple[dict[str, Any] | None, str | No
     """The record of a job, or none and, where there is a file, why it is not used."""
     path = record_path(folder, job)
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = read_json(path)
     except FileNotFoundError:
         return None, None
-    except (OSError, ValueError):
+    except DataError:
         return None, f"{path} is damaged"
     try:
         if record["format"] != FORMAT:

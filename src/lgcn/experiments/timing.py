@@ -3,7 +3,6 @@
 Turns, because what else the machine does then falls on all of them.
 """
 
-import json
 import statistics
 import time
 from collections.abc import Mapping
@@ -11,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lgcn.errors import DataError
 from lgcn.experiments.jobs import Job, full_settings
 from lgcn.experiments.records import FORMAT, changed_setting, machine
-from lgcn.files import write_json
+from lgcn.files import read_json, write_json
 
 EPOCHS, REPEATS = 100, 5
 QUICK_EPOCHS, QUICK_REPEATS = 3, 1
@@ -94,7 +94,7 @@ def write_times(folder: Path, timing: Timing, record: Mapping[str, Any]) -> None
 def read_times(folder: Path, timing: Timing) -> Times | None:
     """The times, where a record has all of the variants with these settings."""
     try:
-        record = json.loads(times_path(folder, timing).read_text("utf-8"))
+        record = read_json(times_path(folder, timing))
         if record["format"] != FORMAT or record["epochs"] != timing.epochs:
             return None
         found = {}
@@ -104,7 +104,14 @@ def read_times(folder: Path, timing: Timing) -> Times | None:
                 return None
             found[name] = float(variant["median_seconds"])
         return Times(found, _machine(record["machine"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # none, or damaged
+    except (
+        OSError,
+        DataError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ):  # none, or damaged
         return None
 
 

@@ -61,8 +61,14 @@ class KLargestAggregation(Aggregation):  # type: ignore[misc]
         if ptr is None:
             if index is None:
                 index = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
+            index = index.long()
             if dim_size is None:
                 dim_size = int(index.max()) + 1 if index.numel() else 0
+            if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < dim_size:
+                raise ValueError(
+                    f"index must lie between 0 and {dim_size - 1}, "
+                    f"got {int(index.min())} to {int(index.max())}"
+                )
             index, rows = index.sort(stable=True)
             ptr = torch.searchsorted(index, torch.arange(dim_size + 1, device=x.device))
         values = k_largest_values(x, ptr, rows.to(ptr.dtype), self.k, zeros=self.zeros)

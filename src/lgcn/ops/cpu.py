@@ -29,7 +29,7 @@ torch.set_num_threads(_torch_threads)
 
 # Of the source of simd.py. Numba compiles a kernel again when this file changes, and only then, so
 # a change there has to change this line too.
-SIMD_DIGEST = "74758380ebbd4a91"
+SIMD_DIGEST = "207a407041362897"
 
 CACHE_LINE = 64
 
@@ -144,10 +144,11 @@ def _k_largest(
 def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
     num_rows, k, channels = position.shape
     for i in numba.prange(num_rows):
+        degree = rowptr[i + 1] - rowptr[i]
         for s in range(k):
             for c in range(channels):
                 p = position[i, s, c]
-                index[i, s, c] = col[rowptr[i] + p] if p >= 0 else -1
+                index[i, s, c] = col[rowptr[i] + p] if 0 <= p < degree else -1
 
 
 @jit_parallel
@@ -173,7 +174,8 @@ def _k_largest_grad_x(
     lanes = simd.VECTOR_BYTES // grad.itemsize
     weighted = weight.shape[0] > 0
     blocks = (channels + lanes - 1) // lanes
-    short = 4 * k
+    num_sources = grad_x.shape[1] // max(channels, 1)
+    short = 4 * max(k, 1)
     for task in numba.prange(blocks * (parts.shape[0] - 1)):
         part, c = task // blocks, task % blocks * lanes
         width = min(lanes, channels - c)
@@ -188,13 +190,13 @@ def _k_largest_grad_x(
                 g = simd.load(grad, grad_at, width)
                 at = simd.load_as_many(chosen, chosen_at, width, g)
                 if node_ids:
-                    simd.add_at(target, at, channels, width, g)
+                    simd.add_at(target, at, num_sources, channels, width, g)
                 elif degree <= short:
-                    simd.put_at(entries, at, lanes, width, g)
+                    simd.put_at(entries, at, degree, lanes, width, g)
                 else:
                     for lane in range(width):
                         p = chosen[chosen_at + lane]
-                        if p >= 0:
+                        if 0 <= p < degree:
                             w = weight[start + p] if weighted else grad.dtype.type(1)
                             target[col[start + p] * channels + lane] += w * grad[grad_at + lane]
             if not node_ids and degree <= short:
@@ -221,11 +223,11 @@ def _k_largest_grad_weight(
     _, k, channels = position.shape
     for chunk in numba.prange(chunks.shape[0] - 1):
         for i in range(chunks[chunk], chunks[chunk + 1]):
-            start = rowptr[i]
-            for s in range(min(k, rowptr[i + 1] - start)):
+            start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
+            for s in range(min(k, degree)):
                 for c in range(channels):
                     p = position[i, s, c]
-                    if p >= 0:
+                    if 0 <= p < degree:
                         grad_weight[start + p] += grad[i, first + s, c] * x[col[start + p], c]
 
 
@@ -334,6 +336,8 @@ def k_largest(
     others = [other for other in (own, last) if other is not None]
     values = _empty((num_rows, len(others) + k, channels), features.dtype)
     chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
+    if values.size == 0:  # a loop over a large k would take its time
+        return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
     _k_largest(
         features.reshape(-1),
         channels,

@@ -11,10 +11,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from lgcn.limits import MAX_INT32
 from lgcn.memory import empty
 from lgcn.ops import backend, reference, triton_select, triton_sum
 from lgcn.ops.csr import long_rows, max_degree, transpose
 from lgcn.ops.reference import POSITION_DTYPES, first_slot, row_of_entry
+from lgcn.ops.triton_cache import ensure_triton_cache
+
+ensure_triton_cache()
 
 MAX_K = 128
 # Entries that one program sums. A longer row would keep one program busy when all others are done.
@@ -53,6 +57,11 @@ def k_largest(
     log_k = max(3, (k - 1).bit_length())
     log_t, width, part, registers = _tuning(log_k, channels)
     longest = max_degree(rowptr, col)
+    if longest > MAX_INT32 or num_rows > MAX_INT32:
+        raise ValueError(
+            f"a GPU selects among at most {MAX_INT32} entries of at most {MAX_INT32} rows, got "
+            f"{longest} entries and {num_rows} rows: select for some rows after the others"
+        )
     weight = x if edge_weight is None else edge_weight.contiguous()
     select: dict[str, Any] = {
         "LOG_K": log_k,

@@ -6,9 +6,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.limits import MAX_INT32
 from lgcn.ops import reference
 from lgcn.ops.backend import backend
-from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range, max_degree
+from lgcn.ops.csr import (
+    FLOAT_DTYPES,
+    INDEX_DTYPES,
+    check_layout,
+    check_range,
+    check_shape,
+    max_degree,
+    structure,
+)
 
 Zeros = Literal["pad", "compete"]
 
@@ -90,18 +99,8 @@ def k_largest_grid(
           :math:`(N, C)`, what follows the values, ``None`` for nothing
         - **output:** :math:`(N, k + 1, C)`; with last, :math:`(N, k + 2, C)`
     """
-    shape = (rowptr.numel() - 1, *x.shape[1:])
     if own is None:
-        own = x.new_zeros(shape)
-    for name, tensor in (("own", own), ("last", last)):
-        if tensor is None:
-            continue
-        if tensor.shape != shape:
-            raise ValueError(f"{name} must have shape {tuple(shape)}, got {tuple(tensor.shape)}")
-        if tensor.dtype != x.dtype:
-            raise ValueError(f"{name} must have the dtype of x ({x.dtype}), got {tensor.dtype}")
-        if tensor.device != x.device:
-            raise ValueError(f"{name} must be on the device of x ({x.device}), got {tensor.device}")
+        own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
     return _select(x, rowptr, col, k, edge_weight, zeros, own=own, last=last)[0]
 
 
@@ -123,6 +122,41 @@ def _select(
         raise ValueError(f"k must be at least 1, got {k}")
     if zeros not in ("pad", "compete"):
         raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
+    check_layout(rowptr, col)
+    position_bits = 0 if node_ids else _position_bits(rowptr, col)
+    values, chosen = _k_largest(
+        x, rowptr, col, int(k), edge_weight, zeros == "compete", position_bits, own, last
+    )
+    return values, chosen
+
+
+def _position_bits(rowptr: Tensor, col: Tensor) -> int:
+    """Bits of the smallest integer that holds every position in a row."""
+    if torch.compiler.is_compiling() or rowptr.is_meta:  # the contents of tensors are not known
+        return 32
+    largest = max_degree(rowptr, col) - 1
+    if largest > MAX_INT32:
+        raise ValueError(
+            f"a row must have at most {MAX_INT32 + 1} entries to select from, got {largest + 1}"
+        )
+    return 8 if largest < 1 << 7 else 16 if largest < 1 << 15 else 32
+
+
+def _check(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    position_bits: int,
+    own: Tensor | None,
+    last: Tensor | None,
+) -> None:
+    """Checks all that can be seen without the contents of tensors."""
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if position_bits not in (0, *reference.POSITION_DTYPES):
+        raise ValueError(f"position_bits must be 0, 8, 16 or 32, got {position_bits}")
     if x.dim() != 2:
         raise ValueError(f"x must have shape [nodes, features], got {tuple(x.shape)}")
     if x.dtype not in FLOAT_DTYPES:
@@ -146,19 +180,11 @@ def _select(
             raise ValueError(
                 f"edge_weight must be on the device of x ({x.device}), got {edge_weight.device}"
             )
-    position_bits = 0 if node_ids else _position_bits(rowptr, col)
-    values, chosen = _k_largest(
-        x, rowptr, col, int(k), edge_weight, zeros == "compete", position_bits, own, last
-    )
-    return values, chosen
-
-
-def _position_bits(rowptr: Tensor, col: Tensor) -> int:
-    """Bits of the smallest integer that holds every position in a row."""
-    if torch.compiler.is_compiling() or rowptr.is_meta:  # the contents of tensors are not known
-        return 32
-    largest = max_degree(rowptr, col) - 1
-    return 8 if largest < 1 << 7 else 16 if largest < 1 << 15 else 32
+    if position_bits == 0 and edge_weight is not None:
+        raise ValueError("position_bits must not be 0 with edge_weight, whose place is needed")
+    for name, other in (("own", own), ("last", last)):
+        if other is not None:
+            check_shape(name, other, (rowptr.size(0) - 1, x.size(1)), "x", x)
 
 
 # What was chosen is kept for the backward as a position in the row, which mostly fits in one byte
@@ -176,7 +202,13 @@ def _k_largest(
     own: Tensor | None,
     last: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
+    _check(x, rowptr, col, k, edge_weight, position_bits, own, last)
     check_range(rowptr, col, x.size(0))
+    if position_bits > 0 and max_degree(rowptr, col) > 1 << (position_bits - 1):
+        raise ValueError(
+            f"position_bits must hold positions in a row of {max_degree(rowptr, col)} entries, "
+            f"got {position_bits}"
+        )
     values, chosen = backend(x).k_largest(
         x, rowptr, col, k, edge_weight, compete, position_bits, own, last
     )
@@ -195,6 +227,7 @@ def _(
     own: Tensor | None,
     last: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
+    _check(x, rowptr, col, k, edge_weight, position_bits, own, last)
     num_rows, channels = rowptr.size(0) - 1, x.size(1)
     chosen = col.new_empty(
         (num_rows, k, channels), dtype=reference.POSITION_DTYPES.get(position_bits, col.dtype)
@@ -203,8 +236,38 @@ def _(
     return x.new_empty(num_rows, positions, channels), chosen
 
 
+def _check_chosen(name: str, chosen: Tensor, rowptr: Tensor, col: Tensor) -> None:
+    """What was chosen; that it is in the row is left to the kernels, which skip what is not."""
+    check_layout(rowptr, col)
+    structure(rowptr, col)
+    if chosen.dtype not in (torch.int8, torch.int16, *INDEX_DTYPES):
+        raise ValueError(f"{name} must be int8, int16, int32 or int64, got {chosen.dtype}")
+    if chosen.dim() != 3 or chosen.size(0) != rowptr.numel() - 1:
+        raise ValueError(
+            f"{name} must have shape [rows, k, features] with {rowptr.numel() - 1} rows, "
+            f"got {tuple(chosen.shape)}"
+        )
+    if chosen.device != col.device:
+        raise ValueError(f"{name} must be on the device {col.device}, got {chosen.device}")
+
+
+def _check_grad(grad: Tensor, chosen: Tensor, name: str, rowptr: Tensor, col: Tensor) -> None:
+    _check_chosen(name, chosen, rowptr, col)
+    if grad.dtype not in FLOAT_DTYPES:
+        raise ValueError(f"grad must be float32, float64, bfloat16 or float16, got {grad.dtype}")
+    rows, k, channels = chosen.shape
+    if grad.dim() != 3 or grad.shape not in [(rows, k + more, channels) for more in range(3)]:
+        raise ValueError(
+            f"grad must have shape {(rows, k, channels)}, or one or two more along k, "
+            f"got {tuple(grad.shape)}"
+        )
+    if grad.device != col.device:
+        raise ValueError(f"grad must be on the device {col.device}, got {grad.device}")
+
+
 @torch.library.custom_op("lgcn::neighbor_at", mutates_args=())
 def _neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    _check_chosen("position", position, rowptr, col)
     index: Tensor = backend(position).neighbor_at(position, rowptr, col)
     return index
 
@@ -224,6 +287,10 @@ def _grad_x(
     num_sources: int,
     node_ids: bool,
 ) -> Tensor:
+    _check_grad(grad, chosen, "chosen", rowptr, col)
+    check_range(rowptr, col, num_sources)
+    if edge_weight is not None:
+        check_shape("edge_weight", edge_weight, tuple(col.shape), "grad", grad)
     grad_x: Tensor = backend(grad).k_largest_grad_x(
         grad, chosen, rowptr, col, edge_weight, num_sources, node_ids
     )
@@ -245,6 +312,9 @@ def _(
 
 @torch.library.custom_op("lgcn::k_largest_grad_weight", mutates_args=())
 def _grad_weight(grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    _check_grad(grad, position, "position", rowptr, col)
+    check_shape("x", x, (*x.shape[:1], grad.size(2)), "grad", grad)
+    check_range(rowptr, col, x.size(0))
     grad_weight: Tensor = backend(grad).k_largest_grad_weight(grad, position, x, rowptr, col)
     return grad_weight
 
@@ -280,3 +350,66 @@ def _backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ..
 
 
 _k_largest.register_autograd(_backward, setup_context=_setup_context)
+
+
+# Both gradients are linear in each of their factors. With what was chosen given, theirs are the
+# same two sums and one gather.
+
+
+def _gather(
+    x: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor | None,
+    node_ids: bool,
+    like: Tensor,
+) -> Tensor:
+    """The products that were chosen, in the slots of ``like``; zeros in the other slots."""
+    if col.numel() == 0 or x.size(1) == 0:
+        return torch.zeros_like(like)
+    place = chosen.long().clamp(min=0)
+    node, factor = place, None
+    if not node_ids:
+        # An empty last row starts at E; nothing is chosen there, so any entry will do.
+        entry = (rowptr.long()[:-1, None, None] + place).clamp(max=col.numel() - 1)
+        node = col.long()[entry]
+        factor = None if weight is None else weight[entry]
+    values = x[node, torch.arange(x.size(1), device=x.device)]
+    values = torch.where(chosen < 0, 0, values if factor is None else values * factor)
+    before = reference.first_slot(like, chosen)
+    after = like.size(1) - chosen.size(1) - before
+    return torch.nn.functional.pad(values, (0, 0, before, after))
+
+
+def _setup_grad_x(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    grad, chosen, rowptr, col, edge_weight, _, ctx.node_ids = inputs
+    ctx.save_for_backward(grad, chosen, rowptr, col, edge_weight)
+
+
+def _backward_grad_x(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+    grad, chosen, rowptr, col, edge_weight = ctx.saved_tensors
+    of_grad = of_weight = None
+    if ctx.needs_input_grad[0]:
+        of_grad = _gather(outer, chosen, rowptr, col, edge_weight, ctx.node_ids, grad)
+    if ctx.needs_input_grad[4]:
+        of_weight = _grad_weight(grad, chosen, outer, rowptr, col)
+    return of_grad, None, None, None, of_weight, None, None
+
+
+def _setup_grad_weight(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward_grad_weight(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+    grad, position, x, rowptr, col = ctx.saved_tensors
+    of_grad = of_x = None
+    if ctx.needs_input_grad[0]:
+        of_grad = _gather(x, position, rowptr, col, outer, False, grad)
+    if ctx.needs_input_grad[2]:
+        of_x = _grad_x(grad, position, rowptr, col, outer, x.size(0), False)
+    return of_grad, None, of_x, None, None
+
+
+_grad_x.register_autograd(_backward_grad_x, setup_context=_setup_grad_x)
+_grad_weight.register_autograd(_backward_grad_weight, setup_context=_setup_grad_weight)

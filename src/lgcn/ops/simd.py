@@ -209,28 +209,29 @@ def add_products(_: Any, total: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def put_at(_: Any, array: Any, rows: Any, pitch: Any, width: Any, numbers: Any) -> Any:
-    """``array[rows[c] * pitch + c] = numbers[c]`` for the c < width with rows[c] >= 0."""
-    signature = types.void(array, rows, types.intp, types.intp, numbers)
+def put_at(_: Any, array: Any, rows: Any, limit: Any, pitch: Any, width: Any, numbers: Any) -> Any:
+    """``array[rows[c] * pitch + c] = numbers[c]`` for c < width with 0 <= rows[c] < limit."""
+    signature = types.void(array, rows, types.intp, types.intp, types.intp, numbers)
     return signature, _scatter(array, adds=False)
 
 
 @intrinsic
-def add_at(_: Any, array: Any, rows: Any, pitch: Any, width: Any, numbers: Any) -> Any:
-    """``array[rows[c] * pitch + c] += numbers[c]`` for the c < width with rows[c] >= 0."""
-    signature = types.void(array, rows, types.intp, types.intp, numbers)
+def add_at(_: Any, array: Any, rows: Any, limit: Any, pitch: Any, width: Any, numbers: Any) -> Any:
+    """``array[rows[c] * pitch + c] += numbers[c]`` for c < width with 0 <= rows[c] < limit."""
+    signature = types.void(array, rows, types.intp, types.intp, types.intp, numbers)
     return signature, _scatter(array, adds=True)
 
 
 def _scatter(array: Any, adds: bool) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_value, rows, pitch, width, numbers = arguments
+        array_value, rows, limit, pitch, width, numbers = arguments
         kind, count = numbers.type, numbers.type.count
         offsets = ir.VectorType(ir.IntType(64), count)
-        negative = builder.icmp_signed("<", rows, ir.Constant(rows.type, None))
-        mask = builder.and_(builder.not_(negative), _first(builder, count, width))
         if rows.type != offsets:
             rows = builder.sext(rows, offsets)
+        # Unsigned, negative numbers are large: one comparison for both bounds.
+        inside = builder.icmp_unsigned("<", rows, _filled(builder, offsets, limit))
+        mask = builder.and_(inside, _first(builder, count, width))
         place = builder.mul(rows, _filled(builder, offsets, pitch))
         place = builder.add(place, ir.Constant(offsets, list(range(count))))
         # Addresses as integers, because llvmlite has no arithmetic on vectors of pointers.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lgcn.ops.backend import backend
-from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range
+from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range, check_shape
 
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
@@ -21,6 +21,11 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
           dense :math:`(M, C)`
         - **output:** :math:`(N, C)`
     """
+    out: Tensor = _spmm(rowptr, col, value, dense)
+    return out
+
+
+def _check(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> None:
     check_layout(rowptr, col)
     if dense.dim() != 2:
         raise ValueError(f"dense must have two dimensions, got shape {tuple(dense.shape)}")
@@ -38,12 +43,11 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
             f"all tensors must be on one device, got dense on {dense.device}, "
             f"value on {value.device}, col on {col.device}"
         )
-    out: Tensor = _spmm(rowptr, col, value, dense)
-    return out
 
 
 @torch.library.custom_op("lgcn::spmm", mutates_args=())
 def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    _check(rowptr, col, value, dense)
     check_range(rowptr, col, dense.size(0))
     out: Tensor = backend(dense).spmm(rowptr, col, value, dense)
     return out
@@ -51,11 +55,17 @@ def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
 
 @_spmm.register_fake
 def _(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    _check(rowptr, col, value, dense)
     return dense.new_empty(rowptr.size(0) - 1, dense.size(1))
 
 
 @torch.library.custom_op("lgcn::spmm_grad_value", mutates_args=())
 def _grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
+    check_layout(rowptr, col)
+    check_range(rowptr, col, dense.size(0))
+    if dense.dim() != 2 or dense.dtype not in FLOAT_DTYPES:
+        raise ValueError(f"dense must be a float matrix, got {dense.dtype} {tuple(dense.shape)}")
+    check_shape("grad", grad, (rowptr.numel() - 1, *dense.shape[1:]), "dense", dense)
     grad_value: Tensor = backend(grad).spmm_grad_value(grad, rowptr, col, dense)
     return grad_value
 
@@ -69,6 +79,12 @@ def _(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
 def _grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
+    check_layout(rowptr, col)
+    check_range(rowptr, col, num_sources)
+    if grad.dim() != 2 or grad.dtype not in FLOAT_DTYPES:
+        raise ValueError(f"grad must be a float matrix, got {grad.dtype} {tuple(grad.shape)}")
+    check_shape("grad", grad, (rowptr.numel() - 1, grad.size(1)), "value", value)
+    check_shape("value", value, tuple(col.shape), "grad", grad)
     grad_dense: Tensor = backend(grad).spmm_grad_dense(grad, rowptr, col, value, num_sources)
     return grad_dense
 
@@ -95,3 +111,39 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _spmm.register_autograd(_backward, setup_context=_setup_context)
+
+
+# The gradients are linear in each of their factors, so theirs are the same three products.
+
+
+def _setup_value(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+    ctx.num_sources = inputs[3].size(0)
+
+
+def _backward_value(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+    grad, rowptr, col, dense = ctx.saved_tensors
+    of_grad = of_dense = None
+    if ctx.needs_input_grad[0]:
+        of_grad = _spmm(rowptr, col, outer, dense)
+    if ctx.needs_input_grad[3]:
+        of_dense = _grad_dense(grad, rowptr, col, outer, ctx.num_sources)
+    return of_grad, None, None, of_dense
+
+
+def _setup_dense(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:4])
+
+
+def _backward_dense(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:
+    grad, rowptr, col, value = ctx.saved_tensors
+    of_grad = of_value = None
+    if ctx.needs_input_grad[0]:
+        of_grad = _spmm(rowptr, col, value, outer)
+    if ctx.needs_input_grad[3]:
+        of_value = _grad_value(grad, rowptr, col, outer)
+    return of_grad, None, None, of_value, None
+
+
+_grad_value.register_autograd(_backward_value, setup_context=_setup_value)
+_grad_dense.register_autograd(_backward_dense, setup_context=_setup_dense)

@@ -18,6 +18,8 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.jit import jit
+from lgcn.limits import MAX_INT32
+from lgcn.ops.csr import check_range
 
 _INT = ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
@@ -35,13 +37,22 @@ _ROW, _ENTRY = np.uint64(48), np.uint64((1 << 48) - 1)
 
 def induced_subgraph(rowptr: Tensor, col: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The adjacency among ``nodes``: (rowptr, col, entry), entry being the place in ``col``."""
-    index = nodes.cpu().numpy().astype(np.int64, copy=False)
+    index = nodes.detach().cpu().numpy()
     num_nodes = rowptr.numel() - 1
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"nodes must be a list of node numbers, got {index.dtype} in shape {list(index.shape)}"
+        )
+    index = np.ascontiguousarray(index, np.int64)
     if index.size and not 0 <= index.min() <= index.max() < num_nodes:
         raise ValueError(
             f"nodes must lie between 0 and {num_nodes - 1}, got {index.min()} to {index.max()}"
         )
-    new_rowptr, new_col, entry, twice = _induced(rowptr.cpu().numpy(), col.cpu().numpy(), index)
+    check_range(rowptr, col, num_nodes)
+    cut = _induced
+    if index.size > MAX_INT32:  # the table numbers nodes in 32 bits
+        cut, col = _cut_with_places, col.long()
+    new_rowptr, new_col, entry, twice = cut(_array(rowptr), _array(col), index)
     if twice >= 0:
         raise ValueError(f"nodes must be distinct, got {twice} twice")
     device = rowptr.device
@@ -50,6 +61,11 @@ def induced_subgraph(rowptr: Tensor, col: Tensor, nodes: Tensor) -> tuple[Tensor
         torch.from_numpy(new_col).to(device),
         torch.from_numpy(entry).to(device),
     )
+
+
+def _array(tensor: Tensor) -> Any:
+    """Contiguous, for which alone the kernels are compiled and fetch the right lines ahead."""
+    return tensor.detach().cpu().contiguous().numpy()
 
 
 @intrinsic
@@ -76,6 +92,8 @@ def _cut_with_places(rowptr: Any, col: Any, nodes: Any) -> Any:
             twice = node
         place[node] = new
     new_rowptr = np.zeros(nodes.shape[0] + 1, rowptr.dtype)
+    if twice >= 0:  # rows that come twice may have more entries than the offsets can count
+        return new_rowptr, np.empty(0, col.dtype), np.empty(0, np.int64), twice
     for new, node in enumerate(nodes):
         count = 0
         for e in range(rowptr[node], rowptr[node + 1]):

@@ -326,12 +326,12 @@ def merge_parts(
     inside = (rising < k) & (c < C)[None, :]
     first_part = tl.load(part_ptr + number).to(tl.int64)
     last_part = tl.load(part_ptr + number + 1).to(tl.int64)
-    part = partial + (first_part * k + rising) * C + c[None, :]
     slots = tl.full([K, WIDTH], LOWEST, tl.int64)
-    for _ in range(first_part, last_part):
+    for number_of_part in range(first_part, last_part):
+        # From the part's number, which has 64 bits: a step of k * C might not fit into 32.
+        part = partial + (number_of_part * k + rising) * C + c[None, :]
         slots = tl.maximum(slots, tl.load(part, mask=inside, other=LOWEST))
         slots = _merge(slots, LOG_K, WIDTH)
-        part += k * C
     key = (slots >> 32).to(tl.int32)
     position = tl.where(key == NONE, -1, 0x7FFFFFFF - (slots & 0x7FFFFFFF).to(tl.int32))
     _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.csr import node_numbers
 from lgcn.graph import Graph
 
 
@@ -61,7 +62,7 @@ class BatchLoader(ABC):
         if roots is None:
             roots = graph.train_mask
         nodes = torch.arange(graph.num_nodes) if roots is None else torch.as_tensor(roots).cpu()
-        self.roots = nodes.nonzero().squeeze(1) if nodes.dtype == torch.bool else nodes
+        self.roots = node_numbers(nodes, graph.num_nodes, "roots")
         if self.roots.numel() == 0:
             raise ValueError("roots must name at least one node, got none")
         self.graph = graph

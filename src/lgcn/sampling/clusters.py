@@ -44,6 +44,8 @@ class ClusterLoader(BatchLoader):
             raise ValueError(
                 f"clusters_per_subgraph must be at least 1, got {clusters_per_subgraph}"
             )
+        if max_nodes < 1:
+            raise ValueError(f"max_nodes must be at least 1, got {max_nodes}")
         self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
         self.clusters_per_subgraph = clusters_per_subgraph
         num_clusters = -(-graph.num_nodes * clusters_per_subgraph // max_nodes)

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from lgcn.csr import CSR, one_index_dtype, row_sums
 from lgcn.graph import SPLITS, Graph
 from lgcn.jit import jit
+from lgcn.limits import MAX_INT32
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.subgraph import adjacency_arrays, random_below
 from lgcn.splitmix import STEP
@@ -82,24 +84,25 @@ class NeighborLoader(BatchLoader):
         n_init = N_INIT if n_init is None else n_init
         if n_init < 1:
             raise ValueError(f"n_init must be at least 1, got {n_init}")
-        self.fanout = tuple(fanout)
+        self.fanout = tuple(map(index, fanout))
         if not self.fanout or min(self.fanout) < 1:
             raise ValueError(f"fanout must be at least 1 in each hop, got {list(self.fanout)}")
-        self.roots = torch.from_numpy(np.unique(self.roots.numpy()).astype(np.int64))
-        if not 0 <= int(self.roots[0]) <= int(self.roots[-1]) < graph.num_nodes:
+        if max(self.fanout) > MAX_INT32:  # the kernel multiplies it with numbers of nodes
             raise ValueError(
-                f"roots must lie between 0 and {graph.num_nodes - 1}, "
-                f"got {int(self.roots[0])} to {int(self.roots[-1])}"
+                f"fanout must be at most {MAX_INT32} in each hop, got {list(self.fanout)}"
             )
+        self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
         self.n_init = n_init
         self.with_replacement = with_replacement
         # What a batch takes along of its nodes comes from a graph that has no edges to cut. NumPy's
         # zeros are no memory as long as nothing is written to them.
-        empty = np.zeros(graph.num_nodes + 1, np.int64)
+        rowptr = torch.from_numpy(np.zeros(graph.num_nodes + 1, np.int64))
+        col = torch.empty(0, dtype=torch.int64)
         self._nodes = replace(
             graph,
-            rowptr=torch.from_numpy(empty),
-            col=torch.empty(0, dtype=torch.int64),
+            rowptr=rowptr,
+            col=col,
+            _checked=(rowptr, col),  # so that it is not read either
             edge_weight=None,
             degree=_degree(graph) if self.keep_degree else None,
             _derived={},

@@ -19,8 +19,10 @@ from numba.core import types
 from numba.extending import intrinsic
 from torch import Tensor
 
+from lgcn.csr import node_numbers
 from lgcn.graph import Graph
 from lgcn.jit import jit
+from lgcn.ops.csr import check_range, structure
 from lgcn.ops.subgraph import fetch_ahead
 from lgcn.splitmix import STEP, mix
 
@@ -123,20 +125,23 @@ def select_subgraph(
 
 
 def adjacency_arrays(graph: Graph) -> Any:
-    """rowptr and a 32-bit col of the graph."""
-    arrays = _arrays.get(graph)
-    return arrays if arrays is not None else _keep_arrays(graph)
+    """rowptr and a 32-bit col of the graph, checked again where its tensors have changed."""
+    known = structure(graph.rowptr, graph.col)
+    kept = _arrays.get(graph)
+    if kept is None or kept[0] != known.states or not known.states:
+        kept = _arrays[graph] = (known.states, _make_arrays(graph))
+    return kept[1]
 
 
-def _keep_arrays(graph: Graph) -> Any:
+def _make_arrays(graph: Graph) -> Any:
     if graph.num_nodes > _NO_LIMIT:
         raise ValueError(f"graph must have at most {_NO_LIMIT} nodes, got {graph.num_nodes}")
+    check_range(graph.rowptr, graph.col, graph.num_nodes)
     rowptr, col = graph.rowptr.cpu().contiguous(), graph.col.cpu().contiguous()
     if col.dtype == torch.int64:  # what has 32 bits, as in a store, is used as it is
         col = col.int()
         rowptr = rowptr.int() if col.numel() <= _NO_LIMIT else rowptr
-    _arrays[graph] = rowptr.numpy(), col.numpy()
-    return _arrays[graph]
+    return rowptr.detach().numpy(), col.detach().numpy()
 
 
 def _scratch(num_nodes: int) -> Any:
@@ -154,20 +159,10 @@ def _scratch(num_nodes: int) -> Any:
 
 
 def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
-    nodes = torch.as_tensor(roots).cpu()
-    if nodes.dtype == torch.bool:
-        if nodes.shape != (num_nodes,):
-            raise ValueError(f"roots as a mask must have {num_nodes} entries, got {nodes.numel()}")
-        nodes = nodes.nonzero().squeeze(1)
+    nodes = node_numbers(torch.as_tensor(roots).cpu(), num_nodes, "roots")
     if nodes.numel() == 0:
         raise ValueError("roots must name at least one node, got none")
-    if nodes.dim() != 1 or nodes.is_floating_point():
-        raise ValueError(f"roots must be a list of node numbers, got {nodes.dtype} {nodes.shape}")
     ordered = np.sort(nodes.numpy())
-    if not 0 <= ordered[0] <= ordered[-1] < num_nodes:
-        raise ValueError(
-            f"roots must lie between 0 and {num_nodes - 1}, got {ordered[0]} to {ordered[-1]}"
-        )
     repeated = ordered[1:] == ordered[:-1]
     return np.unique(ordered) if repeated.any() else ordered
 

@@ -12,20 +12,49 @@
 
 ``checkpoint.json`` is written last and names its tensors with their checksum, so that a run killed
 at any moment has one consistent checkpoint: the new one or the one before.
+
+Whoever writes to the folder holds a lock on it (:meth:`Run.locked`), which ends with the process,
+also after a kill. It is a lock on the folder itself (``flock``) and leaves no file. Readers take
+none: they notice that the run was replaced while they read it, and say so.
+
+A run folder may come from a stranger. Nothing in it is run, names no other file to be written, or
+switches a check off; its settings pass the list in :mod:`lgcn.data.stored_options`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import shlex
-from collections.abc import Mapping
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lgcn.errors import CheckpointError, DataError, UsageError
-from lgcn.files import atomic, write_json
+from lgcn.data.stored_options import check_options
+from lgcn.data.tables.stored_json import strings
+from lgcn.errors import (
+    START_AGAIN,
+    CheckpointError,
+    DataError,
+    UsageError,
+    WriteError,
+    one_line,
+)
+from lgcn.files import (
+    cannot_write,
+    is_at,
+    lock,
+    open_plain,
+    read_json,
+    remove_stale,
+    write_json,
+)
+from lgcn.limits import MAX_CLASSES, MAX_PARTS
+from lgcn.sizes import check_memory
 from lgcn.training.config import Config
 
 if TYPE_CHECKING:
@@ -45,6 +74,7 @@ FILES = (
     "features.json",
     "estimator.json",
 )
+TRAINED = 4  # times that training holds the weights: themselves, gradients and two moments
 
 
 @dataclass(frozen=True)
@@ -67,13 +97,16 @@ class ModelSpec:
         for key in ("num_features", "num_classes"):
             if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
                 raise ValueError(f"{key} must be a positive whole number")
+        if spec.num_classes > MAX_CLASSES:
+            raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
         if not isinstance(spec.multi_label, bool):
             raise ValueError("multi_label must be true or false")
-        names: Any = spec.label_names
-        if names is None:
+        if spec.label_names is None:
             return spec
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("label_names must be a list of texts")
+        try:
+            names = strings(spec.label_names, "label_names")
+        except DataError as error:
+            raise ValueError(str(error)) from error
         if len(names) != spec.num_classes:
             raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
         return replace(spec, label_names=tuple(names))
@@ -84,6 +117,31 @@ class ModelSpec:
 
         options = config.model_options()
         return model_class(config.model)(self.num_features, self.num_classes, **options)
+
+    def build_without_memory(self, config: Config) -> Module:
+        """A model whose weights have shapes alone; raises ValueError where that cannot be."""
+        for key in ("num_layers", "order"):
+            if getattr(config, key) > MAX_PARTS:
+                raise ValueError(f"{key} must be at most {MAX_PARTS}, got {getattr(config, key)}")
+        import torch
+
+        try:
+            with torch.device("meta"):
+                return self.build(config)
+        except (RuntimeError, OverflowError) as error:  # a shape whose product is no integer
+            raise ValueError(f"a model of these sizes cannot be: {one_line(error)}") from error
+
+    def check_memory(self, config: Config) -> None:
+        """Raises UsageError where no training of the model can fit in memory."""
+        try:
+            model = self.build_without_memory(config)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        what = (
+            f"training a model of {self.num_features} features, {self.num_classes} classes, "
+            f"hidden_channels={config.hidden_channels} and k={config.k}"
+        )
+        check_memory(TRAINED * _num_bytes(model), what)
 
     def check(self, graph: Graph) -> None:
         """Raises UsageError where the graph does not fit."""
@@ -109,6 +167,57 @@ class Run:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self._read: tuple[int, ...] | None = None  # which run.json was read
+
+    @contextmanager
+    def locked(self, *, make: bool = True) -> Iterator[None]:
+        """Keeps all others from writing to the folder meanwhile.
+
+        Args:
+            make: Make the folder where there is none; it goes again if nothing is written to it.
+                (default: ``True``)
+        """
+        if sys.platform == "win32":  # which does not open folders
+            yield
+            return
+        made = not self.folder.exists()
+        if made and not make:
+            raise self._missing()
+        handle = self._lock()
+        try:
+            remove_stale(self.folder)
+            yield
+        finally:
+            if made:
+                with suppress(OSError):  # it is not empty: something was written
+                    self.folder.rmdir()
+            os.close(handle)
+
+    def _missing(self) -> UsageError:
+        return UsageError(f"no such run folder: {self.folder}")
+
+    def _lock(self) -> int:
+        while True:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(self.folder, os.O_RDONLY)
+            except OSError as error:
+                raise cannot_write(self.folder, error) from error
+            held = lock(handle)
+            if held is None:
+                warnings.warn(
+                    f"{self.folder} is on a file system without locks: make sure that no other "
+                    "process writes to the same run",
+                    stacklevel=4,
+                )
+            if held is not False and is_at(handle, self.folder.resolve()):
+                return handle
+            os.close(handle)
+            if held is False:
+                raise UsageError(
+                    f"another process is writing to the run in {self.folder}. Wait until it has "
+                    "ended, or choose another --out"
+                )
 
     @property
     def started(self) -> bool:
@@ -137,20 +246,24 @@ class Run:
         """Makes the folder that of a new run; nothing of an earlier one stays."""
         self.clear()
         if encoder is not None:
-            write_json(self.folder / "features.json", encoder.to_dict())
+            self.write_json("features.json", encoder.to_dict())
         record = {"format": FORMAT, "config": config.to_dict(), "model": vars(spec)}
-        write_json(self.folder / "run.json", record)
+        self.write_json("run.json", record)
 
     def clear(self) -> None:
         """Removes the run's files, and no others."""
-        for name in FILES:
-            (self.folder / name).unlink(missing_ok=True)
-        self._remove_checkpoints(keep=None)
+        try:
+            for name in FILES:
+                (self.folder / name).unlink(missing_ok=True)
+            self._remove_checkpoints(keep=None)
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
 
     def read(self) -> tuple[Config, ModelSpec]:
         """Settings and model of the run."""
         if not self.folder.is_dir():
-            raise UsageError(f"no such run folder: {self.folder}")
+            raise self._missing()
+        before = self._version()
         record = self.read_json("run.json")
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise CheckpointError(
@@ -161,21 +274,29 @@ class Run:
             config, spec = Config.create(**record["config"]), ModelSpec.from_dict(record["model"])
             if config.k is None:
                 raise ValueError("k must be a whole number")
-            return config, spec
+            check_options(config.dataset, config.dataset_options)
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{self.folder / 'run.json'} is damaged: {error}") from error
+            raise CheckpointError(
+                f"{self.folder / 'run.json'} is damaged: {one_line(error)}. {START_AGAIN}"
+            ) from error
+        self._read = before
+        return config, spec
 
     def save_checkpoint(self, epoch: int, tensors: dict[str, Tensor], state: Any) -> None:
+        from lgcn.training.tensor_files import save_tensors
+
         name = f"checkpoint-{epoch}.safetensors"
-        _save(self.folder / name, tensors)
-        digest = _sha256(self.folder / name)
-        record = {"epoch": epoch, "tensors": name, "sha256": digest, "state": state}
-        write_json(self.folder / "checkpoint.json", record)
+        with self.resumable():
+            save_tensors(self.folder / name, tensors)
+            digest = _sha256(self.folder / name)
+            record = {"epoch": epoch, "tensors": name, "sha256": digest, "state": state}
+            self.write_json("checkpoint.json", record)
         self._remove_checkpoints(keep=name)
 
     def load_checkpoint(self) -> tuple[int, dict[str, Tensor], Any] | None:
         """(epoch, tensors, state) of the last checkpoint, or None where there is none yet."""
-        if not (self.folder / "checkpoint.json").exists():
+        listing = self.folder / "checkpoint.json"
+        if not listing.exists():
             return None
         record = self.read_json("checkpoint.json")
         try:
@@ -183,20 +304,42 @@ class Run:
                 record[key] for key in ("epoch", "tensors", "sha256", "state")
             )
         except (KeyError, TypeError) as error:
-            raise CheckpointError(f"{self.folder / 'checkpoint.json'} is damaged") from error
+            raise CheckpointError(f"{listing} is damaged. {START_AGAIN}") from error
         # No path from a file leads elsewhere.
-        if not isinstance(epoch, int) or name != f"checkpoint-{epoch}.safetensors":
-            raise CheckpointError(f"{self.folder / 'checkpoint.json'} names {name!r}")
+        if type(epoch) is not int or name != f"checkpoint-{epoch}.safetensors":
+            raise CheckpointError(
+                f"{listing} names {name!r:.80}, not checkpoint-N.safetensors. {START_AGAIN}"
+            )
         path = self.folder / name
-        if not path.exists() or _sha256(path) != digest:
-            raise CheckpointError(f"{path} is missing or does not match its checksum")
-        return epoch, _load(path), state
+        try:
+            sound = _sha256(path) == digest
+        except (OSError, ValueError):
+            sound = False
+        if not sound:
+            raise CheckpointError(
+                f"{path} is missing or does not match its checksum. {START_AGAIN}"
+            )
+        from lgcn.training.tensor_files import load_tensors
+
+        return epoch, load_tensors(path), state
 
     def finish(self, weights: dict[str, Tensor], result: dict[str, Any]) -> None:
-        _save(self.folder / "model.safetensors", weights)
-        write_json(self.folder / "result.json", result)
+        from lgcn.training.tensor_files import save_tensors
+
+        save_tensors(self.folder / "model.safetensors", weights)
+        self.write_json("result.json", result)
         (self.folder / "checkpoint.json").unlink(missing_ok=True)
         self._remove_checkpoints(keep=None)
+
+    @contextmanager
+    def resumable(self) -> Iterator[None]:
+        """Says of an error in writing how the training can go on."""
+        try:
+            yield
+        except WriteError as error:
+            raise WriteError(
+                f"{error}. What was saved before is still there; go on with: {self.resume_command}"
+            ) from error
 
     def result(self) -> dict[str, Any]:
         result = self.read_json("result.json")
@@ -241,32 +384,54 @@ class Run:
     def load_model(self) -> tuple[Module, Config, ModelSpec]:
         """The trained model, in evaluation mode."""
         config, spec = self.read_finished()
-        import torch
+        from lgcn.training.tensor_files import load_tensors
 
         path = self.folder / "model.safetensors"
-        weights = _load(path)
+        weights = load_tensors(path)
         # The sizes in run.json are believed, and memory asked for, only once the weights have them.
         try:
             if config.num_layers > len(weights):
                 raise ValueError(f"they have less than {config.num_layers} layers")
-            with torch.device("meta"):
-                model = spec.build(config)
-        except (RuntimeError, ValueError, OverflowError) as error:
+            model = spec.build_without_memory(config)
+        except ValueError as error:
             raise CheckpointError(
-                f"the weights in {path} do not fit the run's settings: {error}"
+                f"the weights in {path} do not fit the run's settings: {one_line(error)}"
             ) from error
         load_weights(model, weights, path, assign=True)
+        self._check_unchanged()
         return model.float().eval(), config, spec
 
     def read_json(self, name: str) -> Any:
         """The content of a JSON file of the run, not yet checked."""
-        path = self.folder / name
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(self.folder / name, CheckpointError)
         except FileNotFoundError as error:
             raise CheckpointError(f"{self.folder} is not a run folder: no {name}") from error
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from error
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}. {START_AGAIN}") from error
+        self._check_unchanged()
+        return content
+
+    def write_json(self, name: str, value: Any) -> None:
+        # A link in a folder from elsewhere could point to any file of the user.
+        write_json(self.folder / name, value, follow=False)
+
+    def _version(self) -> tuple[int, ...] | None:
+        """Changes whenever the folder becomes that of another run: each has a run.json of its own.
+
+        The file is never changed in place.
+        """
+        try:
+            status = (self.folder / "run.json").stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _check_unchanged(self) -> None:
+        if self._read is not None and self._read != self._version():
+            raise CheckpointError(
+                f"the run in {self.folder} was replaced while it was read. Try again"
+            )
 
     def _remove_checkpoints(self, keep: str | None) -> None:
         for path in self.folder.glob("checkpoint-*.safetensors"):
@@ -274,36 +439,25 @@ class Run:
                 path.unlink(missing_ok=True)
 
 
-def _save(path: Path, tensors: dict[str, Tensor]) -> None:
-    from safetensors.torch import save_file
-
-    with atomic(path) as temporary:
-        save_file({key: value.contiguous().cpu() for key, value in tensors.items()}, temporary)
-
-
-def _load(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path} is missing") from error
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-
-
 def load_weights(
     model: Module, weights: dict[str, Tensor], path: Path, *, assign: bool = False
 ) -> None:
     try:
+        own = model.state_dict()
+        for name, value in weights.items():
+            if name in own and value.is_floating_point() != own[name].is_floating_point():
+                raise ValueError(f"{name} must hold {own[name].dtype}, got {value.dtype}")
         model.load_state_dict(weights, assign=assign)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise CheckpointError(
-            f"the weights in {path} do not fit the run's settings: {error}"
+            f"the weights in {path} do not fit the run's settings: {one_line(error)}. {START_AGAIN}"
         ) from error
 
 
+def _num_bytes(model: Module) -> int:
+    return sum(p.numel() * p.element_size() for p in model.parameters())
+
+
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

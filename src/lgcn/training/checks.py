@@ -1,11 +1,13 @@
 """What a graph must have to be trained on."""
 
+import math
 import warnings
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from lgcn.csr import CSR, row_sums
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.memory import OutOfMemory, available_memory
@@ -15,7 +17,10 @@ from lgcn.training.config import Config
 # Features with more values are not read before the training, in which NaN would show.
 CHECKED_VALUES = 2**27
 USUAL_K = 32  # up to which a k is not looked at
-CHECKED_AT_ONCE = 2**20  # values, since isfinite makes copies
+CHECKED_AT_ONCE = 2**20  # values, so that few of a mapped file are in memory
+SMALLEST = torch.finfo(torch.float32).tiny  # below it numbers lose digits, and 1 / x overflows
+LARGE = 1e18  # of a value: the square of a larger one is near the end of float32
+SUMMED = 1e25  # weights below it have finite sums
 
 
 def check_trainable(graph: Graph) -> None:
@@ -24,8 +29,9 @@ def check_trainable(graph: Graph) -> None:
         raise UsageError(f"{graph.name} has no features (x) to learn from")
     if graph.y is None:
         raise UsageError(f"{graph.name} has no labels (y) to learn from")
-    if is_read(graph) and not _is_finite(graph.x):
-        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
+    if is_read(graph):
+        _check_features(graph)
+    _check_weights(graph)
     for split in ("train", "val", "test"):
         mask = graph.mask(split)
         if mask is None or not _any(mask):
@@ -77,10 +83,83 @@ def is_read(graph: Graph) -> bool:
     return values.numel() <= CHECKED_VALUES
 
 
-def _is_finite(x: Tensor) -> bool:
-    values = x.values() if x.layout == torch.sparse_csr else x
+def unusual_values(graph: Graph) -> str | None:
+    """What is unusual in features or weights, and what to do, where that may be why it diverged."""
+    if graph.x is not None and graph.x.is_floating_point():
+        low, high = _range(graph.x)
+        if math.isnan(low) or math.isinf(low) or math.isinf(high):
+            return "Some features (x) are NaN or inf: replace them"
+        if max(-low, high) > LARGE:
+            return (
+                f"The features (x) are very large, up to {max(-low, high):.2g}: divide them by "
+                "that, or have them scaled with --set input_scale=none"
+            )
+    if graph.edge_weight is not None:
+        _, high = _range(graph.edge_weight)
+        if high > LARGE:
+            return (
+                f"The edge weights (edge_weight) are very large, up to {high:.2g}: divide them by "
+                "that, or omit weight_column"
+            )
+    return None
+
+
+def _check_features(graph: Graph) -> None:
+    assert graph.x is not None
+    if not graph.x.is_floating_point():
+        return
+    low, high = _range(graph.x)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
+    if 0 < max(-low, high) < SMALLEST and graph.feature_scale is None:
+        raise UsageError(
+            f"the features (x) of {graph.name} are too small for float32, at most "
+            f"{max(-low, high):.2g}: multiply them, so that they are around 1"
+        )
+
+
+def _check_weights(graph: Graph) -> None:
+    """The normalisation divides by roots of sums of weights."""
+    weight = graph.edge_weight
+    if weight is None or weight.numel() == 0 or weight.numel() > CHECKED_VALUES:
+        return
+    low, high = _range(weight)
+    what = f"the edge weights (edge_weight) of {graph.name}"
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise UsageError(f"{what} must be finite, some are NaN or inf")
+    if low < 0:
+        raise UsageError(
+            f"{what} must not be negative, the smallest is {low:.2g}: the normalisation divides by "
+            "the root of their sum. Take absolute values, or omit the weights (weight_column)"
+        )
+    if 0 < high < SMALLEST:
+        raise UsageError(
+            f"{what} are too small for float32, at most {high:.2g}: multiply them, so that they "
+            "are around 1"
+        )
+    if high > SUMMED and bool(
+        row_sums(CSR(graph.rowptr, graph.col, weight.detach())).isinf().any()
+    ):
+        raise UsageError(
+            f"{what} are too large for float32, up to {high:.2g}, so that their sum over the "
+            "neighbours of a node is infinite: divide them, so that they are around 1"
+        )
+
+
+def _range(x: Tensor) -> tuple[float, float]:
+    """The smallest and the largest value and 0; NaN where there is one."""
+    values = (x.values() if x.layout == torch.sparse_csr else x).detach()
     width = max(1, values[:1].numel())
-    return all(bool(torch.isfinite(values[rows]).all()) for rows in _blocks(len(values), width))
+    low = high = 0.0
+    for rows in _blocks(len(values), width):
+        block = values[rows]
+        if block.numel() == 0:
+            continue
+        smallest, largest = (float(number) for number in torch.aminmax(block))
+        if math.isnan(smallest):
+            return smallest, largest
+        low, high = min(low, smallest), max(high, largest)
+    return low, high
 
 
 def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:

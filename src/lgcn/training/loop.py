@@ -18,12 +18,13 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.generators import Generators, initializing_from, random_seed
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.checkpoint import ModelSpec, Run
-from lgcn.training.checks import check_k, check_trainable, is_read
+from lgcn.training.checks import check_k, check_trainable, unusual_values
 from lgcn.training.config import Config
 from lgcn.training.evaluation import (
     Scored,
@@ -40,6 +41,8 @@ from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
 BATCHES_LISTED = 100  # of the first epoch in the record
+# PyG generates code for a class of layers with the first of them, and two threads at it get half.
+_building = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def train(
     *,
     out: str | Path | None = None,
     resume: bool = False,
+    overwrite: bool = True,
     on_epoch: Callable[[State], None] | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> Result:
@@ -72,6 +76,7 @@ def train(
         config: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Go on from the checkpoint in ``out``. (default: ``False``)
+        overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
         on_epoch: Called after every epoch, for showing progress. (default: nothing)
         weights: The model's ``state_dict`` to start from, of another training with the same
             widths. (default: drawn by the seed)
@@ -82,10 +87,14 @@ def train(
     config = config.resolve(graph)
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
+    spec.check_memory(config)
     device = pick_device(config.device)
     check_k(graph, config, device)
-    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), stop_request(run is not None) as stopped:
+    with (
+        contextlib.nullcontext() if run is None else run.locked(make=not resume),
+        stop_request(run is not None) as stopped,
+        contextlib.ExitStack() as undo,
+    ):
         model, optimizer, loader, step = _prepare(graph, config, spec, device)
         if weights is not None:
             _start_from(model, weights)
@@ -97,6 +106,9 @@ def train(
             state, best = restore(run, model, optimizer, best)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
         if run is not None and not resume:
+            if run.holds_work and not overwrite:  # which may be so since the caller looked
+                raise UsageError(f"{run.folder} already holds a run; choose another --out")
+            undo.callback(_remove_if_empty, run, run.folder.exists())
             run.start(config, spec, graph.encoder)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         rates = Rates()
@@ -105,7 +117,6 @@ def train(
             if state.epoch - state.best_epoch >= config.patience and state.history:
                 break
             epoch = state.epoch + 1
-            _seed(config.seed, epoch)
             left = None if config.max_steps is None else config.max_steps - state.steps
             epoch_started = stopped.epoch_started = time.perf_counter()
             total, steps, waited = _train_epoch(model, step, loader, epoch, left)
@@ -152,7 +163,8 @@ def train(
         record |= {**calibration(scored), **speed}
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
-            run.finish(best, {**record, "history": state.history})
+            with run.resumable():
+                run.finish(best, {**record, "history": state.history})
     return Result(model.eval(), record)
 
 
@@ -164,27 +176,25 @@ def train_epochs(graph: Graph, config: Config, epochs: int) -> Module:
     check_trainable(graph)
     config = config.resolve(graph)
     device = pick_device(config.device)
-    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
-        losses = []
-        for epoch in range(1, epochs + 1):
-            _seed(config.seed, epoch)
-            losses.append(_train_epoch(model, step, loader, epoch)[0])
-        for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
-            _check_finite("loss", loss, epoch, None, graph)
+    model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
+    losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
+    for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
+        _check_finite("loss", loss, epoch, None, graph)
     return model
 
 
 def _prepare(
     graph: Graph, config: Config, spec: ModelSpec, device: torch.device
 ) -> tuple[Module, Optimizer, BatchLoader | GraphLoader, Step]:
-    _seed(config.seed)
-    model = spec.build(config).to(device)
+    generators = Generators(device)
+    generators.manual_seed(random_seed(config.seed))
+    with _building, initializing_from(generators):
+        model = spec.build(config)
+    model = model.to(device)
     optimizer = make_optimizer(model, config)
     loader = make_loader(graph, config)
     fixed = isinstance(loader, GraphLoader) or not loader.resample
-    return model, optimizer, loader, Step(model, optimizer, config, device, fixed)
+    return model, optimizer, loader, Step(model, optimizer, config, device, fixed, generators)
 
 
 def _at_the_end(state: State, config: Config) -> bool:
@@ -225,11 +235,18 @@ def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: G
     if not np.isfinite(value):
         kept = run.load_checkpoint() if run is not None else None
         where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
-        unread = "" if is_read(graph) else ", unless features (x) of the graph are NaN or inf"
-        raise TrainingDiverged(
-            f"the {name} became {value} in epoch {epoch}.{where} "
-            f"A smaller learning rate may help: --set lr=0.01{unread}"
-        )
+        cause = unusual_values(graph) or "A smaller learning rate may help: --set lr=0.01"
+        raise TrainingDiverged(f"the {name} became {value} in epoch {epoch}.{where} {cause}")
+
+
+def _remove_if_empty(run: Run, keep_folder: bool) -> None:
+    """A run that ended before its first checkpoint leaves nothing in the way of the next."""
+    if run.holds_work:
+        return
+    run.clear()
+    if not keep_folder:
+        with contextlib.suppress(OSError):  # there are other files
+            run.folder.rmdir()
 
 
 class StopRequest(threading.Event):
@@ -315,8 +332,3 @@ def _start_from(model: Module, weights: Mapping[str, Tensor]) -> None:
         raise UsageError(
             f"weights must be those of a model of the same settings, features and classes: {error}"
         ) from error
-
-
-def _seed(*numbers: int) -> None:
-    # One seed an epoch instead of one stream: a resumed run needs no generator state.
-    torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1))

@@ -28,9 +28,13 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+        if device.type == "meta":  # which has no numbers
+            raise RuntimeError("it only knows shapes")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {name!r} is not available: {error}") from error
+        raise UsageError(
+            f"device {name!r} is not available: {str(error).splitlines()[0]}"
+        ) from error
     return device
 
 

@@ -1,7 +1,6 @@
 """One step of training, replayed as a CUDA graph where the batch stays the same."""
 
-import contextlib
-from collections.abc import Iterator
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import UsageError
+from lgcn.generators import Generators, drawing_from, random_seed
 from lgcn.graph import Graph
 from lgcn.memory import needs_memory
 from lgcn.training import metrics
@@ -20,6 +20,7 @@ from lgcn.training.config import Config
 # Steps on a batch before it is captured: in these the kernels are compiled, and all that is found
 # out once about a graph is found out, which needs waiting for the GPU.
 WARM_UP = 2
+_capturing = threading.Lock()
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Step:
         fixed: Whether the same batches come in each epoch. They then stay on the device and, on a
             GPU, are captured as CUDA graphs, which spares launching some hundred kernels one by
             one.
+        generators: What dropout draws from. (default: new ones)
     """
 
     def __init__(
@@ -57,11 +59,13 @@ class Step:
         config: Config,
         device: torch.device,
         fixed: bool,
+        generators: Generators | None = None,
     ) -> None:
         self.model = model
         self.optimizer = optimizer
         self.device = device
         self.fixed = fixed
+        self.generators = Generators(device) if generators is None else generators
         self.forward = torch.compile(model) if config.compile else model
         self.autocast = config.precision == "bfloat16"
         if self.autocast and device.type == "cpu":
@@ -79,7 +83,9 @@ class Step:
         self._kept: dict[int, _Batch] = {}
 
     def begin_epoch(self, epoch: int) -> None:
-        """The weight of the agreement grows with the epochs."""
+        """Seeds the generators; the weight of the agreement grows with the epochs."""
+        # One seed an epoch instead of one stream: a resumed run needs no generator state.
+        self.generators.manual_seed(random_seed(self.config.seed, epoch))
         if self.config.agreement:
             self.agreement_weight.fill_(agreement_weight(self.config.agreement, epoch))
 
@@ -88,11 +94,12 @@ class Step:
         batch = self._batch(source)
         if batch.nodes.numel() == 0:
             return None
-        with needs_memory(f"a training step on {source.num_nodes} nodes"):
+        memory = needs_memory(f"a training step on {source.num_nodes} nodes")
+        with memory, drawing_from(self.generators):
             if self.stream is None:
                 return self._run(batch)
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(self.stream), _deterministic_convolutions():
+            with torch.cuda.stream(self.stream), _deterministic_convolutions:
                 loss = self._replay(batch) if self.captures else self._run(batch)
             torch.cuda.current_stream(self.device).wait_stream(self.stream)
             return loss
@@ -120,7 +127,16 @@ class Step:
             return self._run(batch)
         if batch.replay is None:
             batch.replay = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(batch.replay, pool=self.pool, stream=self.stream):
+            # Each replay then draws further on, or from where a new seed begins.
+            batch.replay.register_generator_state(self.generators.on(self.device))
+            # Trainings in other threads go on meanwhile, but do not capture too.
+            capture = torch.cuda.graph(
+                batch.replay,
+                pool=self.pool,
+                stream=self.stream,
+                capture_error_mode="thread_local",
+            )
+            with _capturing, capture:
                 batch.loss = self._run(batch)
             self.pool = batch.replay.pool()  # batches come one after the other and share memory
         batch.replay.replay()
@@ -154,15 +170,32 @@ def _as_numbers(graph: Graph) -> Graph:
     return replace(graph, x=graph.features(), feature_scale=None)
 
 
-@contextlib.contextmanager
-def _deterministic_convolutions() -> Iterator[None]:
-    """cuDNN may add up the gradient of a convolution in any order, unless it is told not to."""
-    before = torch.backends.cudnn.deterministic
-    torch.backends.cudnn.deterministic = True
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.deterministic = before
+class _DeterministicConvolutions:
+    """cuDNN may add up the gradient of a convolution in any order, unless it is told not to.
+
+    What it is told holds for all threads, so that the last to leave this context takes it back.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.before = False
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.users == 0:
+                self.before = torch.backends.cudnn.deterministic
+                torch.backends.cudnn.deterministic = True
+            self.users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.users -= 1
+            if self.users == 0:
+                torch.backends.cudnn.deterministic = self.before
+
+
+_deterministic_convolutions = _DeterministicConvolutions()
 
 
 def can_capture(config: Config) -> bool:

@@ -3,18 +3,22 @@
 import hashlib
 import json
 import os
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lgcn import sizes
 from lgcn.data.store import files as store_files
 from lgcn.data.store.open_store import StoreWriter, is_store, open_store, write_store
 from lgcn.errors import DataError
+from lgcn.limits import MAX_JSON
 
 from .stores import RandomGraph, alter
 
@@ -239,3 +243,44 @@ def test_texts_that_are_no_utf8_are_found_when_they_are_read(tmp_path: Path) -> 
     assert store.node_ids(0, 1).to_pylist() == ["a"]
     with pytest.raises(DataError, match="UTF-8"):
         store.node_ids(0, 2)
+
+
+def test_a_header_is_read_with_the_memory_of_its_size(path: Path) -> None:
+    open_store(path)  # imports what it needs
+    tracemalloc.start()
+    try:
+        store_files.read_header(path)
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_header_that_is_nested_or_too_large_is_refused(path: Path) -> None:
+    header = path / "header.json"
+    header.write_text("[" * 100_000)
+    with pytest.raises(DataError, match=r"header\.json is damaged .* levels"):
+        open_store(path)
+    header.write_text('{"format":' + "[" * 500 + "]" * 500 + "}")
+    with pytest.raises(DataError, match=r"header\.json is damaged .* levels"):
+        open_store(path)
+    with header.open("r+b") as file:
+        file.truncate(MAX_JSON + 1)
+    with pytest.raises(DataError, match=r"header\.json must have at most"):
+        open_store(path)
+
+
+def test_classes_by_the_million_are_refused(tmp_path: Path, random_graph: RandomGraph) -> None:
+    write_store(tmp_path / "store", random_graph())
+    forge(tmp_path / "store", "y", np.full(12, 2**40))
+    with pytest.raises(DataError, match=r"y\.bin is damaged: .*999999"):
+        open_store(tmp_path / "store")
+
+
+def test_features_that_no_machine_can_train_on_are_refused(
+    tmp_path: Path, random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_store(tmp_path / "store", random_graph(x=torch.eye(12).to_sparse_csr()))
+    alter(tmp_path / "store", lambda header: header.update(num_features=2**31))
+    monkeypatch.setattr(sizes, "machine_memory", lambda: 16 * 10**9)
+    with pytest.raises(DataError, match=r"store: training on 2147483648 features would need"):
+        open_store(tmp_path / "store")

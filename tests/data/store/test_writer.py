@@ -149,7 +149,7 @@ def test_a_full_disk_is_said_plainly(
         elif where == "finish":
             writer.array("rowptr", (1,), "int64")
             writer.array("col", (0,), "int32")
-            monkeypatch.setattr(store_writer, "_sync", full)
+            monkeypatch.setattr(store_writer, "sync", full)
             writer.finish()
         else:
             full()
@@ -193,3 +193,14 @@ def test_write_ids_of_large_strings(tmp_path: Path) -> None:
         write_ids(writer, pa.chunked_array([["a"], ["bc"]], pa.string()))
         writer.finish()
     assert open_store(tmp_path / "store").node_ids(0, 2).to_pylist() == ["a", "bc"]
+
+
+def test_a_store_may_have_a_long_name(tmp_path: Path, graph: Graph) -> None:
+    path = tmp_path / ("s" * 255)
+    write_store(path, graph)
+    writer = StoreWriter(path, overwrite=True)
+    assert writer._lock is not None
+    os.close(writer._lock)  # all that the end of a process does
+    writer._lock = None
+    write_store(path, graph, overwrite=True)
+    assert list(tmp_path.iterdir()) == [path]

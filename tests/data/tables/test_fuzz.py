@@ -4,9 +4,6 @@ LGCN_FUZZ_EXAMPLES sets how many examples each test tries; the default is for ev
 """
 
 import csv
-import datetime
-import decimal
-import gzip
 import io
 from typing import Any
 
@@ -14,42 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from .odd_tables import (
-    COLUMN_NAMES,
+from fuzz.table_files import (
     EDGES,
     NODES,
-    NUM_NODES,
     OPTIONS,
-    examples,
+    damaged,
+    intact,
     npy_files,
-    parquet_bytes,
-    rarely,
-    some_options,
-    text_bytes,
     try_tables,
     zipped,
 )
 
+from .odd_tables import COLUMN_NAMES, examples, rarely, some_options
+
 # Bytes that are damaged
-
-
-def intact(columns: dict[str, list[Any]]) -> list[tuple[str, bytes]]:
-    """(Ending, content) of the same table in many formats."""
-    typed = dict(columns)
-    if "day" in typed:
-        typed["day"] = [datetime.date.fromisoformat(day) for day in typed["day"]]
-        typed["vector"] = [[float(i), i / 3] for i in range(NUM_NODES)]
-        typed["price"] = [decimal.Decimal(i) / 8 for i in range(NUM_NODES)]
-    return [
-        (".csv", text_bytes(columns)),
-        (".csv", text_bytes(columns, newline="\r\n")),
-        (".tsv", text_bytes(columns, "\t")),
-        (".txt", text_bytes(columns, ";")),
-        (".csv.gz", gzip.compress(text_bytes(columns), mtime=0)),
-        (".parquet", parquet_bytes(typed)),
-        (".parquet", parquet_bytes(typed, compression="none", use_dictionary=False)),
-        (".npz", zipped(npy_files(columns))),
-    ]
 
 
 NODE_FILES, EDGE_FILES = intact(NODES), intact(EDGES)
@@ -59,14 +34,6 @@ PIECES = st.one_of(
     st.sampled_from([b"nan", b"inf", b"-1", b"1e999", b"9" * 30, b"\xef\xbb\xbf", b"\xff\xfe"]),
 )
 EDITS = st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 4), PIECES), max_size=4)
-
-
-def damaged(content: bytes, edits: list[tuple[int, int, bytes]], cut: int) -> bytes:
-    changed = bytearray(content)
-    for place, deleted, new in edits:
-        at = place % (len(changed) + 1)
-        changed[at : at + deleted] = new
-    return bytes(changed[: len(changed) - cut] if cut <= len(changed) else changed)
 
 
 CUTS = st.one_of(st.just(0), st.just(0), st.integers(0, 3000))

@@ -14,23 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz.rules import check_message
+from fuzz.table_files import EDGES, NODES, NUM_NODES, dense, not_unicode, try_tables
 from lgcn.data.tables.encoder import FeatureEncoder
 from lgcn.data.tables.import_tables import import_tables
 from lgcn.errors import LGCNError
 
-from .odd_tables import (
-    COLUMN_NAMES,
-    EDGES,
-    NODES,
-    NUM_NODES,
-    check_message,
-    dense,
-    examples,
-    not_unicode,
-    rarely,
-    some_options,
-    try_tables,
-)
+from .odd_tables import COLUMN_NAMES, examples, rarely, some_options
 
 # Tables in memory
 

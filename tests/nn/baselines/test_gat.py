@@ -62,7 +62,7 @@ def test_shapes(random_graph: RandomGraph) -> None:
     assert model(graph.x, graph).shape == (12, 3)
     assert parameters(model.first_layer) == 5 * 64 + 2 * 64 + 64
     assert parameters(model) == (5 * 64 + 3 * 64) + (64 * 3 + 3 * 3)
-    assert repr(model.layers[1]) == "GATConv(64, 3, heads=1)"
+    assert repr(model.layers[1]) == "_Layer(64, 3, heads=1)"
 
 
 def test_layers_in_the_middle_have_a_skip_connection() -> None:

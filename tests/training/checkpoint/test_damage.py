@@ -1,6 +1,7 @@
 """Damaged files of a run are named."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lgcn.errors import CheckpointError
+from lgcn import sizes
+from lgcn.errors import CheckpointError, UsageError
 from lgcn.training import Run, train
 
-from ..graphs import settings
+from ..graphs import settings, small_graph
 from .runs import change, encoded_graph, go_on
 
 
@@ -42,7 +44,24 @@ def no_text(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, a_list, a_table, no_text])
+def nested(path: Path) -> None:
+    path.write_text("[" * 100_000)
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+JSON_DAMAGE = [truncate, empty, a_list, a_table, no_text, nested, a_pipe, endless]
+
+
+@pytest.mark.parametrize("damage", JSON_DAMAGE)
 @pytest.mark.parametrize("name", ["run.json", "result.json"])
 def test_damage_to_a_finished_run_is_named(
     finished: Path, name: str, damage: Callable[[Path], None]
@@ -53,14 +72,14 @@ def test_damage_to_a_finished_run_is_named(
         read[name]()
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, a_list, a_table, no_text])
+@pytest.mark.parametrize("damage", JSON_DAMAGE)
 def test_damage_to_the_checkpoint_is_named(stopped: Path, damage: Callable[[Path], None]):
     damage(stopped / "checkpoint.json")
     with pytest.raises(CheckpointError, match=str(stopped / "checkpoint.json")):
         go_on(stopped)
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, flip, Path.unlink])
+@pytest.mark.parametrize("damage", [truncate, empty, flip, Path.unlink, a_pipe, endless])
 def test_damage_to_the_checkpoints_tensors_is_named(stopped: Path, damage: Callable[[Path], None]):
     damage(stopped / "checkpoint-3.safetensors")
     message = rf"{stopped}/checkpoint-3\.safetensors is missing or does not match its checksum"
@@ -100,7 +119,7 @@ def test_checkpointed_weights_that_do_not_fit_are_named(stopped: Path):
         go_on(stopped)
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
+@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink, a_pipe, endless])
 def test_damage_to_the_model_is_named(finished: Path, damage: Callable[[Path], None]):
     damage(finished / "model.safetensors")
     message = rf"{finished}/model\.safetensors is (damaged|missing)"
@@ -143,6 +162,8 @@ def test_a_run_file_of_other_content_is_named(finished: Path, change: dict[str, 
         {"label_names": "abc"},
         {"label_names": [1, 2, 3]},
         {"label_names": ["a"]},
+        {"label_names": ["a", "b", "\ud800"]},
+        {"num_classes": 10**7},
         {"more": 1},
     ],
 )
@@ -174,9 +195,132 @@ def test_a_run_without_k_is_damaged(finished: Path):
         Run(finished).load_model()
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, a_list, a_table, no_text])
+@pytest.mark.parametrize("damage", JSON_DAMAGE)
 def test_damage_to_the_features_is_named(tmp_path: Path, damage: Callable[[Path], None]):
     train(encoded_graph(), settings(max_epochs=1), out=tmp_path)
     damage(tmp_path / "features.json")
     with pytest.raises(CheckpointError, match=str(tmp_path / "features.json")):
         Run(tmp_path).encoder()
+
+
+def with_tensors(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """The checkpoint with other tensors, and a checksum that fits."""
+    epoch, tensors, state = Run(folder).load_checkpoint()
+    change(tensors)
+    Run(folder).save_checkpoint(epoch, tensors, state)
+
+
+OPTIMIZER = {
+    "no number": lambda t: t.update({"optimizer.zz.k": torch.ones(1)}),
+    "negative": lambda t: t.update({"optimizer.-1.step": torch.ones(())}),
+    "no such parameter": lambda t: t.update({"optimizer.99.step": torch.ones(())}),
+    "another part": lambda t: t.update({"elsewhere.0": torch.ones(1)}),
+    "no such moment": lambda t: t.update({"optimizer.0.k": t["optimizer.0.exp_avg"]}),
+    "a moment is missing": lambda t: t.pop("optimizer.0.exp_avg_sq"),
+    "another shape": lambda t: t.update({"optimizer.0.exp_avg": torch.ones(3)}),
+    "steps": lambda t: t.update({"optimizer.0.step": torch.ones(2)}),
+    "another type": lambda t: t.update(
+        {"optimizer.0.exp_avg": torch.ones_like(t["optimizer.0.exp_avg"], dtype=torch.int64)}
+    ),
+    "not a number": lambda t: t["optimizer.0.exp_avg"].fill_(float("nan")),
+    "below zero": lambda t: t["optimizer.0.exp_avg_sq"].fill_(-1),
+}
+
+
+@pytest.mark.parametrize("change", OPTIMIZER.values(), ids=OPTIMIZER)
+def test_a_wrong_state_of_the_optimiser_is_named(stopped: Path, change: Callable[..., Any]):
+    with_tensors(stopped, change)
+    path = stopped / "checkpoint-3.safetensors"
+    with pytest.raises(CheckpointError, match=rf"{path} is damaged: .*--overwrite") as caught:
+        go_on(stopped)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.update({"model.more": torch.ones(1)}),
+        lambda t: [t.pop(key) for key in list(t) if key.startswith("best.")],
+        lambda t: t.update({"model.embedding.weight": torch.ones(2)}),
+        lambda t: t.update({k: v.long() for k, v in t.items() if k.startswith("model.")}),
+    ],
+)
+def test_wrong_weights_of_a_checkpoint_are_one_line(stopped: Path, change: Callable[..., Any]):
+    with_tensors(stopped, change)
+    with pytest.raises(CheckpointError, match=rf"{stopped}/checkpoint-3.*do not fit") as caught:
+        go_on(stopped)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epoch": "3"},
+        {"epoch": 10**9},
+        {"best_epoch": -1},
+        {"steps": 1.5},
+        {"best_val_loss": None},
+        {"best_val_score": float("nan")},
+        {"released_test_score": "high"},
+        {"rates": 5},
+        {"history": {}},
+        {"history": [1]},
+        {"history": [{"epoch": 1}]},
+        {"history": [dict.fromkeys(("epoch", "train_loss", "val_loss", "val_score"), "x")]},
+    ],
+)
+def test_wrong_values_of_a_state_are_named(stopped: Path, change: dict[str, Any]):
+    path = stopped / "checkpoint.json"
+    record = json.loads(path.read_text())
+    record["state"].update(change)
+    path.write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match=rf"{path} is damaged: .*--overwrite"):
+        go_on(stopped)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "named"),
+    [
+        ("store", {"path": "s", "verify": False}, "verify"),
+        ("store", {"path": ["s"]}, "path"),
+        ("tables", {"nodes": "n.csv", "encoder": {}}, "encoder"),
+        ("tables", {"nodes": "n.csv", "label_names": ["a"]}, "label_names"),
+        ("tables", {"nodes": {"id": [1]}}, "nodes"),
+        ("tables", {"nodes": "a\0b"}, "nodes"),
+        ("synthetic", {"num_nodes": "many"}, "num_nodes"),
+        ("digits", {"root": "/"}, "root"),
+        ("graph.npz", {"verify": False}, "verify"),
+        ("a\0b", {}, "dataset"),
+    ],
+)
+def test_options_of_a_file_pass_a_list(
+    finished: Path, dataset: str, options: dict[str, Any], named: str
+):
+    change(finished / "run.json", "config", dataset=dataset, dataset_options=options)
+    with pytest.raises(CheckpointError, match=rf"run\.json is damaged: .*{named}"):
+        Run(finished).load_model()
+
+
+def test_a_file_larger_than_the_memory_is_not_read(finished: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sizes, "machine_memory", lambda: 500)
+    with pytest.raises(
+        CheckpointError, match=r"model\.safetensors with its .*would need .* memory"
+    ):
+        Run(finished).load_model()
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"hidden_channels": 10**9}, "hidden_channels=1000000000 .*would need .* of memory"),
+        ({"hidden_channels": 10**18}, "cannot be"),
+        ({"num_layers": 10**9}, "num_layers must be at most 10000"),
+        ({"k": 10**12}, "k=1000000000000 would need"),
+    ],
+)
+def test_sizes_that_no_machine_has_are_refused_before_training(
+    tmp_path: Path, values: dict[str, Any], named: str
+):
+    with pytest.raises(UsageError, match=named):
+        train(small_graph(), settings(**values), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcn.data.tables.edges import MAX_INT32
+from lgcn.limits import MAX_INT32
 
 
 class EdgeSpool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +26,9 @@ from lgcn.data.store.format import (
 )
 from lgcn.data.tables.stored_json import fields
 from lgcn.errors import DataError
+from lgcn.files import parse_json
+from lgcn.limits import MAX_CLASSES, MAX_JSON
 
-MAX_HEADER = 1 << 28
 PIECE = 1 << 22  # bytes that are hashed and looked at together
 _READ = 1 << 18
 
@@ -41,13 +41,13 @@ def read_header(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     if not path.exists():
         raise DataError(f"there is no store at {folder}: it has no {HEADER}")
     with open_file(path) as (handle, size):
-        if size > MAX_HEADER:
-            raise DataError(f"{path} must have at most {MAX_HEADER} bytes, got {size}")
+        if size > MAX_JSON:
+            raise DataError(f"{path} must have at most {MAX_JSON} bytes, got {size}")
         with os.fdopen(os.dup(handle), "rb") as file:
-            text = file.read(MAX_HEADER)
+            text = file.read(size)  # which asks for the memory at once
     try:
-        stored = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        stored = parse_json(text, finite=True)
+    except ValueError as error:
         raise DataError(f"{path} is damaged or no header: {error!s:.200}") from None
     got = stored.get("format") if isinstance(stored, dict) else type(stored).__name__
     if type(got) is not int or got != FORMAT:
@@ -59,10 +59,6 @@ def read_header(folder: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     if stored["sha256"] != header_digest(stored):
         raise DataError(f"{path} was altered: its checksum does not fit")
     return stored, check_header(stored, str(path))
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number")
 
 
 @contextmanager
@@ -185,7 +181,7 @@ def _limits(
     found |= {f"{split}_mask": _truths for split in ("train", "val", "test")}
     if "y" in arrays:
         matrix = header["multi_label"]
-        high = 2 if matrix else 2**62 if num_classes is None else num_classes
+        high = 2 if matrix else MAX_CLASSES if num_classes is None else num_classes
         found["y"] = _between(0 if matrix else -1, high)
     return found
 

@@ -17,6 +17,8 @@ from lgcn.data.store.format import DTYPES, OFFSETS, Array, file_of, is_store
 from lgcn.data.store.writer import StoreWriter
 from lgcn.errors import DataError
 from lgcn.graph import Graph
+from lgcn.limits import FEATURE_BYTES
+from lgcn.sizes import check_memory
 
 __all__ = ["Store", "StoreWriter", "is_store", "open_store", "write_store"]
 
@@ -146,6 +148,8 @@ def open_store(path: str | Path, *, verify: bool = True) -> Store:
     """
     folder = Path(path)
     header, arrays = read_header(folder)
+    features = header["num_features"]
+    check_memory(FEATURE_BYTES * features, f"{folder}: training on {features} features", DataError)
     for name, array in arrays.items():
         with open_file(file_of(folder, name)) as (_, size):
             check_size(file_of(folder, name), size, array)

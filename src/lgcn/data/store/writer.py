@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
-import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,9 +29,9 @@ from lgcn.data.store.format import (
     file_of,
     header_digest,
 )
-from lgcn.errors import DataError, UsageError
+from lgcn.errors import UsageError, WriteError
+from lgcn.files import NO_ROOM, cannot_write, is_at, lock, private_name, sync, sync_folder
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _BLOCK = 1 << 22  # values that are converted at a time
 
 
@@ -74,7 +73,8 @@ class StoreWriter:
         trace: TracebackType | None,
     ) -> None:
         self.abandon()
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
+        # An error of a scratch file names none.
+        if isinstance(error, OSError) and (error.errno in NO_ROOM or error.filename is None):
             with _plain_errors(self.path):
                 raise error
 
@@ -184,11 +184,12 @@ class StoreWriter:
                 header["arrays"][key]["sha256"] = digest
             header = json.loads(json.dumps(header, allow_nan=False))  # as a reader will see it
             header["sha256"] = header_digest(header)
-            shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+            if (self.folder / "scratch").exists():
+                shutil.rmtree(self.folder / "scratch")
             text = json.dumps(header, indent=1) + "\n"
             (self.folder / HEADER).write_text(text, encoding="utf-8")
             for path in [*self.folder.iterdir(), self.folder]:
-                _sync(path)
+                sync(path)
             self._take_name()
         return header
 
@@ -225,16 +226,12 @@ class StoreWriter:
     def _take_name(self) -> None:
         check_target(self.path, self._overwrite)
         if self.path.exists():
-            # A rename cannot replace a folder with files. Two can, with a moment in between at
-            # which neither is there, but never a mixture.
-            old = _partial(self.path)
-            self.path.rename(old)
-            self.folder.rename(self.path)
-            shutil.rmtree(old, ignore_errors=True)
+            _exchange(self.folder, self.path)
+            shutil.rmtree(self.folder, ignore_errors=True)  # which is the old store now
         else:
             self.folder.rename(self.path)
         self._unlock()
-        _sync(self.path.parent)
+        sync_folder(self.path.parent)
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -282,16 +279,35 @@ def _plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise DataError(
-                f"there is not enough room on the disk to write {path}; what was written is "
-                "removed. Free some space, or give a path on another disk"
-            ) from error
-        raise DataError(f"cannot write {path}: {error}") from error
+        raise WriteError(f"{cannot_write(path, error)}. What was written is removed") from error
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Swaps two folders in one step, so that whoever is killed leaves one of them at ``old``.
+
+    A rename cannot replace a folder with files. Systems that cannot swap need three, with a moment
+    at which nothing is at ``old``, but never a mixture.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        if rename(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL):  # which file systems without it answer
+            raise OSError(number, os.strerror(number), str(old))
+    aside = _partial(old)
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except OSError:
+        aside.rename(old)
+        raise
+    aside.rename(new)
 
 
 def _partial(path: Path) -> Path:
-    return path.with_name(f"{path.name}.partial-{secrets.token_hex(4)}")
+    return path.with_name(private_name(path.name, ".partial-*")[1])
 
 
 def _new_folder(path: Path) -> tuple[Path, int]:
@@ -300,43 +316,31 @@ def _new_folder(path: Path) -> tuple[Path, int]:
         folder = _partial(path)
         folder.mkdir()
         # Another writer may have taken it for an abandoned one, before it was locked.
-        if (handle := _lock(folder)) is not None:
-            if folder.exists():
+        handle, locked = _open(folder)
+        if handle is not None:
+            if locked is not False and is_at(handle, folder):
                 return folder, handle
             os.close(handle)
 
 
 def _remove_abandoned(path: Path) -> None:
     """Removes what writers of ``path`` left that were killed; a living one holds a lock."""
+    shared = private_name(path.name, ".partial-*")[0]
     for folder in path.parent.iterdir():
-        named = folder.name.startswith(f"{path.name}.partial-")
+        named = folder.name.startswith(f"{shared}.partial-")
         if not named or folder.is_symlink() or not folder.is_dir() or foreign_files(folder):
             continue
-        if (handle := _lock(folder)) is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        handle, locked = _open(folder)
+        if handle is not None:
+            if locked:
+                shutil.rmtree(folder, ignore_errors=True)
             os.close(handle)
 
 
-def _lock(folder: Path) -> int | None:
-    """A descriptor that locks the folder as long as it is open; ``None`` where one is open.
-
-    That is also the answer for a folder that is no longer there.
-    """
+def _open(folder: Path) -> tuple[int | None, bool | None]:
+    """A descriptor of the folder, if it is there, and whether it locks it (:func:`lock`)."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return None, False
+    return handle, lock(handle)

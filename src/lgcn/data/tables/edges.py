@@ -23,8 +23,8 @@ from lgcn.data.tables.ids import NodeIndex, to_ids
 from lgcn.data.tables.source import TableSource
 from lgcn.errors import DataError
 from lgcn.jit import jit, jit_parallel
+from lgcn.limits import MAX_INT32
 
-MAX_INT32 = 2**31 - 1
 EXAMPLES = 3  # of edges that name unknown nodes
 
 _SHORT_ROW = 32

@@ -1,9 +1,13 @@
 """GAT, with PyG's layer."""
 
+from typing import Any, Optional
+
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn import GATConv
+from torch_geometric.typing import OptTensor
 
+from lgcn.dropout import torch_dropout
 from lgcn.graph import Graph
 from lgcn.nn.baselines.inputs import SparseLinear
 from lgcn.nn.baselines.stack import Stack, widths
@@ -48,12 +52,12 @@ class GAT(Stack):
         layers = []
         for number, width in enumerate(sizes[:-1], start=1):
             last = number == num_layers
-            layer = GATConv(
+            layer = _Layer(
                 width,
                 num_classes if last else hidden_channels,
                 heads=out_heads if last else heads,
                 concat=not last,
-                dropout=adj_dropout,
+                attention_dropout=adj_dropout,
                 residual=1 < number < num_layers,
             )
             layers.append(layer)
@@ -62,3 +66,23 @@ class GAT(Stack):
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         return self.apply_layers(x, graph.edges()[0])
+
+
+class _Layer(GATConv):  # type: ignore[misc]
+    """PyG's layer with a dropout of the attention that draws from the training's generators."""
+
+    def __init__(self, *sizes: int, attention_dropout: float, **options: Any) -> None:
+        super().__init__(*sizes, **options)
+        self.attention_dropout = attention_dropout
+
+    def edge_update(
+        self,
+        alpha_j: Tensor,
+        alpha_i: OptTensor,
+        edge_attr: OptTensor,
+        index: Tensor,
+        ptr: OptTensor,
+        dim_size: Optional[int],  # noqa: UP045 (PyG reads the annotations, and knows no int | None)
+    ) -> Tensor:
+        alpha = super().edge_update(alpha_j, alpha_i, edge_attr, index, ptr, dim_size)
+        return torch_dropout(alpha, self.attention_dropout, self.training)

@@ -15,6 +15,7 @@ from torch_geometric.nn.dense import Linear
 
 from lgcn.csr import take_rows
 from lgcn.errors import TrainingDiverged
+from lgcn.generators import Generators, initializing_from
 from lgcn.graph import Graph
 from lgcn.nn.baselines.inputs import SparseLinear
 from lgcn.training import metrics
@@ -185,8 +186,9 @@ def train_planetoid(
     )
     began = time.perf_counter()
     x = _of_length(graph.features(), feature_length)
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
+    generators = Generators()
+    generators.manual_seed(seed)
+    with initializing_from(generators):
         model = PlanetoidT(x.size(1), graph.num_nodes, graph.num_classes, embedding_channels)
     model.to(x.dtype)
     classifying = SGD([p for p in model.parameters() if p is not model.context], lr)

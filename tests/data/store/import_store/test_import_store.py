@@ -1,7 +1,9 @@
-"""The rest of an import: wrong arguments, a full disk, a kill, a ceiling of memory."""
+"""The rest of an import: wrong arguments, a full disk, a ceiling of memory.
+
+That it can be killed is shown in tests/crash.
+"""
 
 import errno
-import signal
 import subprocess
 import sys
 import textwrap
@@ -65,26 +67,6 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=120,
     )
-
-
-def test_a_killed_import_leaves_no_store_and_the_next_one_starts_cleanly(tmp_path: Path) -> None:
-    code = """
-    import os, signal, sys
-    import numpy as np
-    from lgcn.data.store.import_store import import_store
-
-    def progress(step, done, total):
-        if step == "sort edges":
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    import_store(sys.argv[1], np.arange(2000).reshape(-1, 2), on_progress=progress)
-    """
-    assert run(code, str(tmp_path / "store")).returncode == -signal.SIGKILL
-    assert not (tmp_path / "store").exists()
-    assert len(list(tmp_path.iterdir())) == 1
-    _, counts = imported(tmp_path / "store", np.arange(20).reshape(-1, 2))
-    assert counts["edges"] == 10
-    assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
 def test_the_memory_ceiling_holds(tmp_path: Path) -> None:

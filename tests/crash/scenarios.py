@@ -1,0 +1,212 @@
+"""Every command that writes: what it starts from, and how its result is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .trials import Command
+
+SMALL = """
+hidden_channels = 4
+num_layers = 1
+k = 2
+max_epochs = 2
+training = "whole"
+"""
+TABLES = ("--edges", "edges.csv", "--nodes", "nodes.csv", "--label-column", "kind")
+GRAPH = ("--nodes", "60", "--edges", "150", "--features", "4", "--classes", "3")
+TRAIN = ("train", "--config", "small.toml", *TABLES)
+ONE_EPOCH = ("--set", "max_epochs=1")
+IMPORT = ("import", "store", *TABLES, "--undirected")
+TABLE = ("reproduce", "table4", "--datasets", "cora", "--recipe", "default")
+OLD = b"what was here before\n"
+# Files beside the results that belong to the user, though some look like what a writer leaves.
+BYSTANDERS = (
+    "notes.txt",
+    ".new.csv.swp",
+    ".old.tsv.bak",
+    "run/notes.txt",
+    "run/.run.json.swp",
+    "old-run/notes.txt",
+    "old-run/checkpoint-plan.txt",
+    "store-notes/notes.txt",
+)
+# Each is there before the trial, in a file of that name.
+OLD_FILES = ("old.tsv", "old.parquet", "old-embeddings.parquet", "old-download")
+
+Read = Callable[[Path], Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command and its result.
+
+    Args:
+        name: As reports call it.
+        command: What is disturbed.
+        target: The file or folder it writes.
+        read: Gives all of the result, or raises LGCNError or FileNotFoundError.
+        keeps_old: Whether an old result stays until the new one is complete. A run that is
+            replaced at the user's request goes when its replacement starts.
+        separate: Whether the target is a folder of files that appear one by one.
+    """
+
+    name: str
+    command: Command
+    target: str
+    read: Read
+    keeps_old: bool = True
+    separate: bool = False
+
+
+def write_inputs(folder: Path) -> None:
+    """Tables of 400 nodes in three classes, and settings that train in a moment."""
+    rng = np.random.default_rng(0)
+    edges = [f"n{a},n{b}" for a, b in rng.integers(0, 400, (1200, 2))]
+    rows = [f"n{i},{rng.normal() + i % 3:.3f},{'xyz'[i % 3] if i % 8 else ''}" for i in range(400)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    (folder / "nodes.csv").write_text("\n".join(["id,size,kind", *rows]) + "\n")
+    (folder / "small.toml").write_text(SMALL)
+
+
+def read_file(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def read_run(path: Path) -> Any:
+    """Model and result, as ``lgcn predict`` reads them."""
+    from lgcn.training import Run
+
+    run = Run(path)
+    run.load_model()
+    run.temperature()
+    run.encoder()
+    names = ("run.json", "features.json", "model.safetensors", "result.json")
+    return {name: lasting(path / name) for name in names if (path / name).exists()}
+
+
+def read_saved(path: Path) -> Any:
+    from lgcn import LGCNClassifier
+
+    LGCNClassifier.load(path)
+    return {**read_run(path), "estimator.json": (path / "estimator.json").read_bytes()}
+
+
+def read_store(path: Path) -> Any:
+    from lgcn.data.store.open_store import open_store
+
+    open_store(path)
+    return snapshot(path)
+
+
+def read_folder(path: Path) -> Any:
+    if not path.is_dir():
+        raise FileNotFoundError(path)
+    return snapshot(path)
+
+
+def snapshot(folder: Path) -> dict[str, Any]:
+    """All files below a folder with their contents, and folders, times aside."""
+    return {
+        str(path.relative_to(folder)): None if path.is_dir() else lasting(path)
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def lasting(path: Path) -> Any:
+    """The content of a file without the times that differ from run to run."""
+    content = path.read_bytes()
+    if path.name not in ("result.json", "checkpoint.json"):
+        return content
+    return _without_times(json.loads(content))
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_times(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    timed = ("seconds", "_per_second", "sha256")  # of a checkpoint, which holds times
+    kept = {key: part for key, part in value.items() if not key.endswith(timed)}
+    return {key: _without_times(part) for key, part in kept.items()}
+
+
+def _lgcn(*arguments: str) -> Command:
+    return Command(arguments)
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        # One epoch: going on from one checkpoint to the next is the scenario below.
+        Scenario("train", _lgcn(*TRAIN, *ONE_EPOCH, "--out", "run"), "run", read_run),
+        Scenario(
+            "train --resume",
+            _lgcn("train", "--out", "stopped", "--resume"),
+            "stopped",
+            read_run,
+        ),
+        Scenario(
+            "train --overwrite",
+            _lgcn(*TRAIN, "--seed", "1", "--out", "old-run", "--overwrite"),
+            "old-run",
+            read_run,
+            keeps_old=False,
+        ),
+        Scenario(
+            "predict", _lgcn("predict", "trained", "--output", "new.csv"), "new.csv", read_file
+        ),
+        Scenario(
+            "predict over .tsv",
+            _lgcn("predict", "trained", "--output", "old.tsv"),
+            "old.tsv",
+            read_file,
+        ),
+        Scenario(
+            "predict over .parquet",
+            _lgcn("predict", "trained", "--output", "old.parquet"),
+            "old.parquet",
+            read_file,
+        ),
+        Scenario("embed", _lgcn("embed", "trained", "--output", "new.npy"), "new.npy", read_file),
+        Scenario(
+            "embed over .parquet",
+            _lgcn("embed", "trained", "--output", "old-embeddings.parquet"),
+            "old-embeddings.parquet",
+            read_file,
+        ),
+        Scenario("import", _lgcn(*IMPORT), "store", read_store),
+        Scenario(
+            "import --overwrite",
+            _lgcn("import", "old-store", *TABLES, "--undirected", "--overwrite"),
+            "old-store",
+            read_store,
+        ),
+        Scenario("generate", _lgcn("generate", "store", *GRAPH), "store", read_store),
+        Scenario(
+            "generate --overwrite",
+            _lgcn("generate", "old-store", *GRAPH, "--overwrite"),
+            "old-store",
+            read_store,
+        ),
+        Scenario(
+            "reproduce",
+            _lgcn(*TABLE, "--seeds", "3", "--out", "tables", "--processes", "1"),
+            "tables",
+            read_folder,
+            separate=True,
+        ),
+        Scenario("save", Command(("0", "model"), "save"), "model", read_saved),
+        Scenario("save over", Command(("0", "old-model"), "save"), "old-model", read_saved, False),
+        Scenario("write_store", Command(("store",), "write_store"), "store", read_store),
+        Scenario(
+            "download over", Command(("old-download",), "download"), "old-download", read_file
+        ),
+    )
+}

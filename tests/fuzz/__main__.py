@@ -1,0 +1,59 @@
+"""``make fuzz``: tries all targets on random cases for some minutes."""
+
+import argparse
+import os
+import secrets
+import sys
+from pathlib import Path
+
+# Read by Numba, torch and CUDA when they are imported: a process a core, each with one thread.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+os.environ["LGCN_OFFLINE"] = "1"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument(
+        "--minutes", type=float, default=10, help="time after the first cases (default: 10)"
+    )
+    parser.add_argument("--cases", type=int, help="stop a target after so many (default: no limit)")
+    parser.add_argument("--targets", help="names, separated by commas (default: all)")
+    parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
+    parser.add_argument("--seed", type=int, help="of all random numbers (default: a random one)")
+    parser.add_argument("--report", type=Path, help="write the counts to this JSON file")
+    parser.add_argument("--found", type=Path, help="folder for failing cases (default: found/)")
+    parser.add_argument("--memory-mb", type=int, default=2048, help="limit of a process's memory")
+    parser.add_argument("--case-seconds", type=float, default=20, help="limit of a case's time")
+    parser.add_argument("--no-warm-up", action="store_true", help="compile no kernels first")
+    parser.add_argument("--replay", type=Path, nargs="*", help="run kept examples (default: all)")
+    given = parser.parse_args()
+
+    from . import driver, found
+    from .processes import Limits
+    from .targets import TARGETS, UNLISTED
+
+    limits = Limits(given.memory_mb << 20, given.case_seconds)
+    if given.replay is not None:
+        return int(driver.replay(given.replay or found.kept(), limits) > 0)
+    names = tuple(given.targets.split(",")) if given.targets else tuple(TARGETS)
+    for name in names:
+        if name not in TARGETS | UNLISTED:
+            parser.error(f"no target {name!r}; there are {', '.join(TARGETS)}")
+    options = driver.Options(
+        targets=names,
+        minutes=given.minutes,
+        cases=given.cases,
+        jobs=given.jobs or len(os.sched_getaffinity(0)),
+        seed=secrets.randbits(32) if given.seed is None else given.seed,
+        limits=limits,
+        folder=given.found or found.FOLDER,
+        warm_up=not given.no_warm_up,
+    )
+    return int(driver.run(options, given.report) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""What is refused before a training, and what is said of values when one diverges."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lgcn.errors import TrainingDiverged, UsageError
+from lgcn.graph import Graph
+from lgcn.training import checks, train
+
+from .graphs import settings, small_graph
+
+
+def weighted(*values: float, rest: float = 1.0) -> Graph:
+    graph = small_graph()
+    weight = torch.full((graph.num_edges,), rest)
+    weight[: len(values)] = torch.tensor(values)
+    return replace(graph, edge_weight=weight, _derived={})
+
+
+@pytest.mark.parametrize(
+    ("values", "rest", "message"),
+    [
+        ([float("nan")], 1.0, r"edge_weight.* of synthetic must be finite"),
+        ([float("inf")], 1.0, r"edge_weight.* of synthetic must be finite"),
+        ([-float("inf")], 1.0, r"edge_weight.* of synthetic must be finite"),
+        ([1.0, -2.5], 1.0, r"edge_weight.* must not be negative, the smallest is -2\.5.*absolute"),
+        ([], 1e38, r"edge_weight.* too large for float32, up to 1e\+38.*divide"),
+        ([], 1e-40, r"edge_weight.* too small for float32, at most 1e-40.*multiply"),
+    ],
+)
+def test_weights_that_cannot_be_normalised_are_refused(
+    values: list[float], rest: float, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        train(weighted(*values, rest=rest), settings())
+
+
+@pytest.mark.parametrize("rest", [0.0, 1e-37, 1e30])
+def test_other_weights_are_fine(rest: float) -> None:
+    record = train(weighted(1.0, 0.0, rest=rest), settings(max_epochs=1)).record
+    assert record["val_score"] > 0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_too_small_for_float32_are_refused(sparse: bool) -> None:
+    x = small_graph().x * 1e-41
+    x = x.to_sparse_csr() if sparse else x
+    with pytest.raises(UsageError, match=r"features \(x\) of synthetic are too small.*multiply"):
+        train(replace(small_graph(), x=x), settings())
+
+
+@pytest.mark.parametrize("size", [1e-37, 1e37])
+def test_very_small_and_large_features_train_as_others_where_they_are_scaled(size: float) -> None:
+    graph = small_graph()
+    config = settings(input_scale=None, max_epochs=3)
+    scores = [
+        train(replace(graph, x=x), config).record["val_score"] for x in (graph.x, graph.x * size)
+    ]
+    assert scores[1] == pytest.approx(scores[0], abs=0.05)
+
+
+def test_one_small_value_among_zeros_does_not_overflow_the_scale() -> None:
+    graph = small_graph()
+    x = torch.zeros_like(graph.x)
+    x[0, 0] = 2e-38  # the root mean square is less than float32 can hold one over
+    train(replace(graph, x=x), settings(input_scale=None, max_epochs=1))
+
+
+def diverges(graph: Graph, **given: Any) -> str:
+    with pytest.raises(TrainingDiverged) as error:
+        train(graph, settings(input_scale=1.0, max_epochs=5, **given))
+    return str(error.value)
+
+
+def test_features_are_named_where_they_are_the_likely_cause() -> None:
+    message = diverges(replace(small_graph(), x=torch.full((200, 8), 3e38)))
+    assert "features (x) are very large, up to 3e+38" in message
+    assert "input_scale=none" in message
+    assert "learning rate" not in message
+
+
+def test_weights_are_named_where_they_are_the_likely_cause() -> None:
+    message = diverges(weighted(rest=1e30), rank="raw", classifier="sum")
+    assert "edge_weight) are very large, up to 1e+30" in message
+    assert "learning rate" not in message
+
+
+def test_the_learning_rate_is_named_where_nothing_else_is_known() -> None:
+    graph = small_graph()
+    assert checks.unusual_values(graph) is None
+    assert checks.unusual_values(weighted(rest=2.0)) is None
+    assert "learning rate" in diverges(graph, lr=1e30)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [torch.full((3, 2), -128, dtype=torch.int8), torch.ones(3, 2).bool(), torch.ones(3, 2).half()],
+)
+def test_features_of_other_types_are_read(x: Tensor) -> None:
+    graph = Graph(torch.zeros(4).long(), torch.zeros(0).long(), x=x)
+    checks._check_features(graph)
+    assert checks.unusual_values(graph) is None
