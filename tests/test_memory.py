@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lgcn.memory import (
     OutOfMemory,
     PeakMemory,
     anonymous_memory,
+    available_memory,
     empty,
     needs_memory,
     trim_memory,
@@ -70,6 +72,30 @@ def test_the_inner_message_is_kept() -> None:
         with needs_memory("the outer thing"), needs_memory("the inner thing"):
             full()
     assert "outer" not in str(raised.value)
+
+
+def too_large(module: Any) -> None:
+    module.empty(2**50)
+
+
+@pytest.mark.parametrize("module", [torch, np])
+def test_too_little_memory_of_the_machine_is_named_too(module: Any) -> None:
+    with pytest.raises(OutOfMemory, match="not enough memory for a step") as raised:  # noqa: SIM117
+        with needs_memory("a step"):
+            too_large(module)
+    assert "smaller k" in str(raised.value)
+    assert "device=cpu" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_memory_that_is_available() -> None:
+    found = available_memory()
+    if not Path("/proc/meminfo").exists():
+        assert found is None
+        return
+    assert found is not None
+    total = int(Path("/proc/meminfo").read_text().split("MemTotal:")[1].split()[0]) * 1024
+    assert 0 < found < total
 
 
 def test_other_errors_pass() -> None:

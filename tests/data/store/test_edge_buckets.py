@@ -179,7 +179,7 @@ def test_scratch_files_go_when_the_rows_are_not_wanted_any_more(tmp_path: Path) 
 def test_too_little_memory_or_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = spooled(tmp_path, *random_edges(1000, 4000, 1)[:2])
     options: dict[str, Any] = {"folder": tmp_path, "undirected": True}
-    with pytest.raises(DataError, match=r"1000 nodes into rows: 3 kB more.*--memory"):
+    with pytest.raises(DataError, match=r"1000 nodes into rows: 3 kB more.*Raise memory"):
         next(sorted_rows(spool, 1000, memory=5000, **options))
     monkeypatch.setattr(edge_buckets, "MAX_BUCKETS", 2)
     with pytest.raises(DataError, match=r"entries into rows: .* kB more"):

@@ -53,5 +53,5 @@ def test_several_columns_are_numbered_row_by_row() -> None:
 def test_ids_that_do_not_fit() -> None:
     index = GrowingIndex(integer=False, memory=20_000)
     index.number(pa.array([f"node {i}" for i in range(100)]))
-    with pytest.raises(DataError, match=r"1100 ids need \d.* kB.*20 kB are left.*--memory"):
+    with pytest.raises(DataError, match=r"1100 ids need \d.* kB.*20 kB are left.*Raise memory"):
         index.number(pa.array([f"node {i}" for i in range(100, 1100)]))

@@ -90,7 +90,7 @@ def test_a_sample_of_the_rows_where_not_all_fit() -> None:
     stream.read(["id", "f"])
     assert stream.stride == 2
     assert stream.sample.column("f").to_pylist() == list(range(0, 5000, 2))
-    with pytest.raises(DataError, match=r"ids, labels and splits of 5000 rows need .*--memory"):
+    with pytest.raises(DataError, match=r"ids, labels and splits of 5000 rows need .*Raise memory"):
         NodeStream(open_table(table, "nodes"), ["id"], 10**5).read(["id", "f"])
 
 
