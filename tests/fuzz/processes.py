@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,6 +95,8 @@ class Process:
                     _limit_memory(limits.memory)
                     work()
                     code = 0
+            except BaseException:  # none of a case, which are caught
+                traceback.print_exc()
             finally:
                 os._exit(code)
         self._most = 0

@@ -3,6 +3,7 @@
 import io
 import math
 import pickle
+import warnings
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -42,7 +43,8 @@ NUMBERS = (0.0, -0.0, 0.5, 1e-40, 1e-320, 1e30, 3e38, 1e300, -1e308, np.inf, np.
 def altered(source: Source, array: Any) -> Any:
     """An array with another number, type or shape."""
     kind = source.below(6)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a type cannot hold the numbers
         if kind <= 2 and array.size and array.dtype.kind in "iuf":
             changed = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
             number: Any = source.choice(NUMBERS) if array.dtype.kind == "f" else source.integer()

@@ -130,10 +130,11 @@ def other_header(source: Source, header: dict[str, Any]) -> bytes:
     if source.below(4):
         try:
             changed = json.loads(text)
+        except (ValueError, RecursionError):
+            changed = None
+        if isinstance(changed, dict):
             changed["sha256"] = header_digest(changed)
             text = json.dumps(changed)
-        except (ValueError, TypeError, RecursionError):
-            pass
     return text.encode("utf-8", errors="replace")
 
 
