@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from lgcn.choices import MODELS
 from lgcn.dropout import drop_rows, drop_whole, dropout, torch_dropout
 from lgcn.generators import (
     Generators,
@@ -15,7 +16,7 @@ from lgcn.generators import (
     initializing_from,
     random_seed,
 )
-from lgcn.nn.models import MODELS
+from lgcn.nn.models import model_class
 
 CPU = torch.device("cpu")
 
@@ -83,10 +84,10 @@ def test_torchs_dropout_at_its_limits() -> None:
 def test_weights_are_those_of_the_global_generator(model: str) -> None:
     options = {"aggregator": "lstm"} if model == "sage" else {}
     torch.manual_seed(4)
-    expected = MODELS[model](6, 3, **options).state_dict()
+    expected = model_class(model)(6, 3, **options).state_dict()
     before = torch.get_rng_state()
     with initializing_from(seeded(4)):
-        found = MODELS[model](6, 3, **options).state_dict()
+        found = model_class(model)(6, 3, **options).state_dict()
     assert torch.equal(torch.get_rng_state(), before)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[key], expected[key]) for key in expected)

@@ -225,6 +225,7 @@ def train(
                 "run with another --out"
             )
         if run.finished:
+            run.tidy()
             _report(run.result(), as_json)
             return
     else:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -40,6 +41,7 @@ from lgcn.errors import (
     START_AGAIN,
     CheckpointError,
     DataError,
+    LGCNError,
     UsageError,
     WriteError,
     one_line,
@@ -331,6 +333,13 @@ class Run:
         (self.folder / "checkpoint.json").unlink(missing_ok=True)
         self._remove_checkpoints(keep=None)
 
+    def tidy(self) -> None:
+        """Removes checkpoints that a finished run was killed before it removed them."""
+        with suppress(OSError, LGCNError), self.locked(make=False):
+            if self.finished:
+                (self.folder / "checkpoint.json").unlink(missing_ok=True)
+                self._remove_checkpoints(keep=None)
+
     @contextmanager
     def resumable(self) -> Iterator[None]:
         """Says of an error in writing how the training can go on."""
@@ -435,7 +444,8 @@ class Run:
 
     def _remove_checkpoints(self, keep: str | None) -> None:
         for path in self.folder.glob("checkpoint-*.safetensors"):
-            if path.name != keep:
+            ours = re.fullmatch("checkpoint-[0-9]+.safetensors", path.name)
+            if ours and path.name != keep:
                 path.unlink(missing_ok=True)
 
 

@@ -8,10 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from lgcn.data.tables.import_tables import import_tables
-from lgcn.errors import LGCNError
-
-from .odd_tables import (
+from fuzz.table_files import (
     EDGES,
     NODES,
     not_unicode,
@@ -20,6 +17,8 @@ from .odd_tables import (
     try_tables,
     zipped,
 )
+from lgcn.data.tables.import_tables import import_tables
+from lgcn.errors import LGCNError
 
 # What was found by the tests above
 

@@ -51,8 +51,9 @@ def test_a_new_run_in_an_old_folder_leaves_nothing_of_the_old(finished: Path):
 
 def test_other_files_in_the_folder_stay(finished: Path):
     (finished / "notes.txt").write_text("mine")
+    (finished / "checkpoint-mine.safetensors").write_text("mine")
     Run(finished).clear()
-    assert names(finished) == {"notes.txt"}
+    assert names(finished) == {"notes.txt", "checkpoint-mine.safetensors"}
 
 
 def test_an_unfinished_run_has_no_model(stopped: Path):
