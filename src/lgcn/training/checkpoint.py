@@ -201,7 +201,8 @@ class Run:
     def _lock(self) -> int:
         while True:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                if not self.folder.exists():
+                    self.folder.mkdir(parents=True, exist_ok=True)
                 handle = os.open(self.folder, os.O_RDONLY)
             except OSError as error:
                 raise cannot_write(self.folder, error) from error

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
-from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError
+from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError, WriteError
 from lgcn.generators import Generators, initializing_from, random_seed
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
@@ -108,7 +108,7 @@ def train(
         if run is not None and not resume:
             if run.holds_work and not overwrite:  # which may be so since the caller looked
                 raise UsageError(f"{run.folder} already holds a run; choose another --out")
-            undo.callback(_remove_if_empty, run, run.folder.exists())
+            undo.push(_empty_run_removed(run))
             run.start(config, spec, graph.encoder)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         rates = Rates()
@@ -239,14 +239,18 @@ def _check_finite(name: str, value: float, epoch: int, run: Run | None, graph: G
         raise TrainingDiverged(f"the {name} became {value} in epoch {epoch}.{where} {cause}")
 
 
-def _remove_if_empty(run: Run, keep_folder: bool) -> None:
-    """A run that ended before its first checkpoint leaves nothing in the way of the next."""
-    if run.holds_work:
-        return
-    run.clear()
-    if not keep_folder:
-        with contextlib.suppress(OSError):  # there are other files
-            run.folder.rmdir()
+def _empty_run_removed(run: Run) -> Callable[..., None]:
+    """A run that ended before its first checkpoint leaves nothing in the way of the next.
+
+    It stays where a write failed: the message says how to resume it.
+    """
+
+    def on_exit(kind: type[BaseException] | None, *_: object) -> None:
+        if run.holds_work or (kind is not None and issubclass(kind, WriteError)):
+            return
+        run.clear()
+
+    return on_exit
 
 
 class StopRequest(threading.Event):
