@@ -1,6 +1,7 @@
 """Running one case, telling failures apart, and making the bytes of a failing one fewer."""
 
 import platform
+import re
 import time
 import traceback
 import warnings
@@ -60,6 +61,7 @@ def place(error: BaseException) -> str:
 def text_of(error: BaseException) -> str:
     """Type and message without what differs from run to run, shortened."""
     lines = "".join(traceback.format_exception_only(error)).strip().replace(str(REPOSITORY), ".")
+    lines = re.sub(r"\S*/lgcn-fuzz-\w+/(\d+/)?", "", lines)
     return lines if len(lines) <= LONGEST else lines[:LONGEST] + "..."
 
 

@@ -70,7 +70,7 @@ def altered_safetensors(source: Source, content: bytes) -> bytes:
     """The same tensors under a header that was changed, or with one of them renamed."""
     length = int.from_bytes(content[:8], "little")
     header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
-    if source.below(3) == 0:
+    if source.below(3) == 0 and isinstance(header, dict) and header:
         name = source.choice(list(header))
         part, _, rest = name.partition(".")
         names = (f"{part}.zz.k", f"zz.{rest}", part, f"{part}.", f"{part}.-1.step", f"{name}.x")

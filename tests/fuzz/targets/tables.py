@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from typing import Any
 
 from lgcn.data.tables.import_tables import import_tables
@@ -188,7 +189,14 @@ def same_as_csv(paths: list[Any], delimiter: str, options: dict[str, Any]) -> No
         return
     graph = import_tables(*paths, **options).graph
     ids = graph.node_ids.tolist()
-    as_id = int if all(isinstance(found, int) for found in ids) else str
+    integer = all(isinstance(found, int) for found in ids)
+
+    def as_id(cell: str) -> int | str | None:
+        """Of a table whose ids are numbers, a cell that is none names no node."""
+        if not integer:
+            return cell
+        return int(cell) if re.fullmatch(r"\s*-?\d+\s*", cell) else None
+
     assert ids == [as_id(row[0]) for row in nodes]
     number = {found: i for i, found in enumerate(ids)}
     expected = set()

@@ -11,7 +11,7 @@ from lgcn.errors import DataError
 def fields(stored: Any, what: str, *names: str) -> Mapping[str, Any]:
     """An object with these names and no others; ``what`` it is called in messages."""
     if not isinstance(stored, Mapping) or set(stored) != set(names):
-        got = ", ".join(map(str, stored)) if isinstance(stored, Mapping) else type(stored).__name__
+        got = ", ".join(map(repr, stored)) if isinstance(stored, Mapping) else type(stored).__name__
         raise DataError(f"{what} must have {', '.join(names)} and nothing else, got {got:.200}")
     return stored
 
