@@ -56,6 +56,33 @@ def test_load(shape: tuple[int, int], tmp_path: Path) -> None:
     assert in_split.tolist() == [1, 1, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("values", "normalize"),
+    [([1e300, 1, 1, 1, 1], False), ([3e38, -3e38 + 1e22, 1, 1, 1], True)],
+)
+def test_features_that_float32_cannot_hold_are_refused(
+    values: list[float], normalize: bool, tmp_path: Path
+) -> None:
+    write_npz(tmp_path / "small.npz", feat_values=np.array(values) * (1e20 if normalize else 1))
+    with pytest.raises(DataError, match=r"small.npz must hold numbers that float32 can hold"):
+        load_dataset(str(tmp_path / "small.npz"), normalize_features=normalize)
+
+
+def test_rows_whose_sum_is_as_good_as_zero_are_not_normalised(tmp_path: Path) -> None:
+    write_npz(tmp_path / "small.npz", feat_values=np.array([1e-320, 0, 7, 2, 2]))
+    graph = load_dataset(str(tmp_path / "small.npz"))
+    assert graph.features().to_dense().sum(dim=1).tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["classes", "names"])
+def test_texts_of_no_valid_characters_are_refused(name: str, tmp_path: Path) -> None:
+    texts = np.array(["a", "b", "c", "d"])
+    texts.view(np.uint32)[1] = 0x110000
+    write_npz(tmp_path / "small.npz", **{name: texts})
+    with pytest.raises(DataError, match=f"small.npz: {name} must hold texts of valid characters"):
+        load_dataset(str(tmp_path / "small.npz"))
+
+
 def test_features_are_row_normalised_by_default(tmp_path: Path) -> None:
     write_npz(tmp_path / "small.npz")
     graph = load_dataset("small", tmp_path)

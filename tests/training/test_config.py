@@ -64,6 +64,8 @@ def test_unknown_key_lists_all_where_none_is_close():
         ("lr", -0.1, "lr must be at least 0, got -0.1"),
         ("dropout", 1, "dropout must be at least 0 and below 1, got 1"),
         ("seed", -1, "seed must be at least 0, got -1"),
+        ("lr", 10**39, f"lr must be smaller than 2**63, got {10**39}"),
+        ("k", 2**63, "k must be smaller than 2**63, got 9223372036854775808"),
         ("rank", "sorted", "rank must be one of normalized, raw, got 'sorted'"),
         ("rank", ["raw"], "rank must be one of normalized, raw, got ['raw']"),
         ("self_loops", 1, "self_loops must be true or false, got 1"),

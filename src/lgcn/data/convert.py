@@ -200,7 +200,7 @@ def _names_of(nodes: list[Any]) -> Any:
 def _features(x: Any, num_nodes: int) -> Tensor:
     """Float32 features; those that are already are not copied."""
     if hasattr(x, "tocsr"):
-        features = sparse_tensor(checked_matrix(x, "x").copy())
+        features = sparse_tensor(checked_matrix(x, "x").copy(), "x")
     else:
         try:
             features = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)

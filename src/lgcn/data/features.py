@@ -88,24 +88,32 @@ def row_normalize(matrix: Any) -> Any:
 
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     # Not as a product of matrices, which takes memory by the number of columns.
-    factors = np.repeat(1 / np.where(sums == 0, 1, sums), np.diff(matrix.indptr))
-    scaled = (factors * matrix.data, matrix.indices, matrix.indptr)
+    with np.errstate(over="ignore"):
+        factors = 1 / np.where(sums == 0, 1, sums)
+    factors[np.isinf(factors)] = 1  # of sums as good as zero
+    with np.errstate(over="ignore"):  # what is too large is refused as a tensor
+        values = np.repeat(factors, np.diff(matrix.indptr)) * matrix.data
+    scaled = (values, matrix.indices, matrix.indptr)
     scaled_matrix = csr_matrix(scaled, shape=matrix.shape, copy=True)
     scaled_matrix.eliminate_zeros()
     return scaled_matrix
 
 
-def sparse_tensor(matrix: Any) -> Tensor:
-    """A CSR matrix as torch's sparse CSR tensor of float32."""
+def sparse_tensor(matrix: Any, name: str) -> Tensor:
+    """A CSR matrix as torch's sparse CSR tensor of float32; ``name`` is named in the error."""
     import torch
 
     from lgcn.csr import sparse_features
 
     matrix.sort_indices()
+    with np.errstate(over="ignore"):
+        values = matrix.data.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise DataError(f"{name} must hold numbers that float32 can hold, up to 3.4e38")
     return sparse_features(
         torch.from_numpy(matrix.indptr.astype(np.int64)),
         torch.from_numpy(matrix.indices.astype(np.int64)),
-        torch.from_numpy(matrix.data.astype(np.float32)),
+        torch.from_numpy(values),
         matrix.shape[1],
     )
 

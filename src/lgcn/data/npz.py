@@ -77,7 +77,7 @@ def load_npz(
                 f"{path}: classes must have at most {MAX_CLASSES} names, "
                 f"got {arrays['classes'].size}"
             )
-        label_names = tuple(str(name) for name in arrays["classes"].ravel())
+        label_names = tuple(_texts(arrays["classes"].ravel(), "classes", path))
         check_array(labels, "labels", path, (None,), low=-1, high=len(label_names) - 1)
     node_ids = arrays.get("names")
     if node_ids is not None and node_ids.shape != (num_nodes,):
@@ -85,8 +85,10 @@ def load_npz(
             f"{path}: names must have one entry a node ({num_nodes}), "
             f"got shape {list(node_ids.shape)}"
         )
-    if node_ids is not None and node_ids.dtype.kind not in "iufbUS":
-        raise DataError(f"{path}: names must be texts or numbers, got {node_ids.dtype}")
+    if node_ids is not None:
+        if node_ids.dtype.kind not in "iufbUS":
+            raise DataError(f"{path}: names must be texts or numbers, got {node_ids.dtype}")
+        _texts(node_ids, "names", path)
     if train_share is None:
         masks = random_split(labels, labels_per_class, num_val, split_seed)
     else:
@@ -96,7 +98,10 @@ def load_npz(
     return Graph.from_edge_index(
         torch.from_numpy(edges.T.astype(np.int64)),
         undirected=True,
-        x=sparse_tensor(row_normalize(features) if normalize_features else features),
+        x=sparse_tensor(
+            row_normalize(features) if normalize_features else features,
+            f"the features in {path}",
+        ),
         y=torch.from_numpy(labels.astype(np.int64)),
         train_mask=train_mask,
         val_mask=val_mask,
@@ -132,6 +137,16 @@ def npz_names(root: str | Path | None = None) -> list[str]:
     """Names of the ``.npz`` graphs in the ``npz`` folders on this machine."""
     folders = [folder / "npz" for folder in data_folders(root)]
     return sorted({path.stem for folder in folders for path in folder.glob("*.npz")})
+
+
+def _texts(values: Any, name: str, path: Path) -> list[str]:
+    """The values as texts: NumPy takes any number for the code of a character."""
+    try:
+        texts = [str(value) for value in values]
+        "".join(texts).encode()
+    except (SystemError, ValueError, RuntimeError):
+        raise DataError(f"{path}: {name} must hold texts of valid characters") from None
+    return texts
 
 
 def _read_features(arrays: dict[str, Any], num_nodes: int, path: Path) -> Any:

@@ -77,7 +77,9 @@ def load_planetoid(
     return Graph.from_edge_index(
         torch.from_numpy(_read_edges(paths["graph"], num_nodes)),
         undirected=True,
-        x=sparse_tensor(row_normalize(features) if normalize_features else features),
+        x=sparse_tensor(
+            row_normalize(features) if normalize_features else features, f"the features of {name}"
+        ),
         y=torch.from_numpy(classes),
         train_mask=masks[0].clone(),
         val_mask=masks[1].clone(),

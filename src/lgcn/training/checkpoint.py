@@ -130,7 +130,7 @@ class ModelSpec:
         try:
             with torch.device("meta"):
                 return self.build(config)
-        except (RuntimeError, OverflowError) as error:  # a shape whose product is no integer
+        except (RuntimeError, OverflowError, TypeError) as error:  # a shape of no usual integers
             raise ValueError(f"a model of these sizes cannot be: {one_line(error)}") from error
 
     def check_memory(self, config: Config) -> None:

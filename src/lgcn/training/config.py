@@ -387,6 +387,8 @@ def _checked(spec: Any, value: Any) -> Any:
         if not value >= low or (high is not None and value >= high):
             bounds = f"at least {low}" + (f" and below {high}" if high is not None else "")
             raise UsageError(f"{name} must be {bounds}, got {value!r}")
+        if abs(value) >= 2**63:
+            raise UsageError(f"{name} must be smaller than 2**63, got {value!s:.40}")
         return value if whole else float(value)
     if wanted.startswith("tuple"):
         numbers = list(value) if isinstance(value, list | tuple) else [value]
