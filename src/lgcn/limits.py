@@ -29,6 +29,6 @@ FEATURE_BYTES = 16
 MAX_UNPACKED = 256 * MIB
 MAX_UNPACKED_RATIO = 200
 
-# Settings that are a number of parts, each of which is built one after the other: more than this is
-# a mistake, and would take hours before it ends in a lack of memory.
-MAX_PARTS = 10_000
+# Settings that are a number of parts, built or run one after the other: more than this is a
+# mistake, and would take hours or all memory.
+MAX_PARTS = 1_000

@@ -156,7 +156,6 @@ def test_what_cudnn_is_told_is_taken_back_by_the_last_thread(
         {},
         {"capture": False},
         {"precision": "bfloat16"},
-        {"model": "gat"},
         {**SUBGRAPHS, "resample": False},
     ],
     ids=str,

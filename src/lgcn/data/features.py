@@ -88,11 +88,13 @@ def row_normalize(matrix: Any) -> Any:
 
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     # Not as a product of matrices, which takes memory by the number of columns.
-    with np.errstate(over="ignore"):
-        factors = 1 / np.where(sums == 0, 1, sums)
-    factors[np.isinf(factors)] = 1  # of sums as good as zero
-    with np.errstate(over="ignore"):  # what is too large is refused as a tensor
-        values = np.repeat(factors, np.diff(matrix.indptr)) * matrix.data
+    sums[sums == 0] = 1
+    lengths = np.diff(matrix.indptr)
+    with np.errstate(all="ignore"):  # what is too large is refused as a tensor
+        factors = np.repeat(1 / sums, lengths)
+        values = factors * matrix.data
+        small = np.isinf(factors)
+        values[small] = matrix.data[small] / np.repeat(sums, lengths)[small]
     scaled = (values, matrix.indices, matrix.indptr)
     scaled_matrix = csr_matrix(scaled, shape=matrix.shape, copy=True)
     scaled_matrix.eliminate_zeros()

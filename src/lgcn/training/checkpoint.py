@@ -122,7 +122,7 @@ class ModelSpec:
 
     def build_without_memory(self, config: Config) -> Module:
         """A model whose weights have shapes alone; raises ValueError where that cannot be."""
-        for key in ("num_layers", "order"):
+        for key in ("num_layers", "order", "hops", "views"):
             if getattr(config, key) > MAX_PARTS:
                 raise ValueError(f"{key} must be at most {MAX_PARTS}, got {getattr(config, key)}")
         import torch
