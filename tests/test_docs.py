@@ -84,3 +84,15 @@ def test_the_examples_run(name: str) -> None:
     assert done.returncode == 0, done.stderr
     last = re.findall(r"validation(?: accuracy)? (0\.\d+|1\.0)", done.stdout)[-1]
     assert float(last) > 0.9
+
+
+def test_every_promise_names_a_test_that_is_there() -> None:
+    text = (ROOT / "docs" / "guarantees.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    promises = [row for row in rows if not re.match(r"\| (promise|what) \|", row)]
+    assert len(promises) > 30
+    for promise in promises:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", promise)
+        assert named, promise
+        for path, name in named:
+            assert not name or f"def {name}(" in (ROOT / path).read_text(), f"{path}::{name}"

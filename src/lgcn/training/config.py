@@ -5,6 +5,7 @@ Configuration files, ``--set`` flags and keyword arguments all come through :met
 
 import difflib
 import inspect
+import sys
 import tomllib
 import warnings
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ WHOLE_GRAPH_VALUES = 2_000_000
 EVALUATED_VALUES = 4_000_000
 # labels=auto calls them many from so many training nodes a class on.
 MANY_LABELS = 400
+LARGEST_INT = 2**63 - 1  # that torch takes
 
 
 def _choice(default: str, *choices: str, doc: str) -> Any:
@@ -387,8 +389,8 @@ def _checked(spec: Any, value: Any) -> Any:
         if not value >= low or (high is not None and value >= high):
             bounds = f"at least {low}" + (f" and below {high}" if high is not None else "")
             raise UsageError(f"{name} must be {bounds}, got {value!r}")
-        if abs(value) >= 2**63:
-            raise UsageError(f"{name} must be smaller than 2**63, got {value!s:.40}")
+        if value > (LARGEST_INT if whole else sys.float_info.max):
+            raise UsageError(f"{name} is too large, got {value!s:.40}")
         return value if whole else float(value)
     if wanted.startswith("tuple"):
         numbers = list(value) if isinstance(value, list | tuple) else [value]
