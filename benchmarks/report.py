@@ -10,6 +10,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+from benchmarks.attack_tables import ATTACKS, attack_table
 from benchmarks.paper_tables import paper_table, summary
 from benchmarks.report_tables import TABLES, aims, load, machine_line
 
@@ -17,7 +18,7 @@ DOCUMENTS = (
     Path("README.md"),
     *(
         Path("docs") / f"{n}.md"
-        for n in ("performance", "own-data", "scaling", "fidelity", "accuracy")
+        for n in ("performance", "own-data", "scaling", "fidelity", "accuracy", "robustness")
     ),
 )
 IMAGES = Path("docs/images")
@@ -33,6 +34,8 @@ def block(name: str) -> str:
         return summary()
     if name.startswith("paper-"):
         return paper_table(name.removeprefix("paper-"))
+    if name in ATTACKS:
+        return attack_table(name)
     benchmark, _, device = name.rpartition("-")
     if benchmark == "aims":
         return aims(device)
