@@ -255,7 +255,7 @@ def train(
                 chosen,
                 out=run.folder,
                 resume=resume,
-                overwrite=overwrite or not run.holds_work,
+                overwrite=overwrite,
                 on_epoch=on_epoch,
             )
         except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lgcn.errors import CheckpointError
+from lgcn.files import replaced_folder
 from lgcn.training import ModelSpec, Run
 from lgcn.training.setup import pick_device
 
@@ -44,10 +45,18 @@ def save(estimator: Any, folder: Path) -> None:
         tuple(estimator.label_names_),
     )
     with run.locked():
-        run.start(estimator.config_, spec, estimator.encoder_)
-        run.write_json("estimator.json", record)
-        # Last, since a run with a result counts as finished.
-        run.finish(estimator.model_.state_dict(), estimator.result_)
+        if run.holds_work and not run.other_files():  # the old model stays until all is written
+            with replaced_folder(folder) as new:
+                _write(estimator, Run(new), spec, record)
+        else:
+            _write(estimator, run, spec, record)
+
+
+def _write(estimator: Any, run: Run, spec: ModelSpec, record: dict[str, Any]) -> None:
+    run.start(estimator.config_, spec, estimator.encoder_)
+    run.write_json("estimator.json", record)
+    # Last, since a run with a result counts as finished.
+    run.finish(estimator.model_.state_dict(), estimator.result_)
 
 
 def _plain(value: Any) -> Any:

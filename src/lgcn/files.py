@@ -6,12 +6,14 @@ the next writer of the same file.
 """
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import json
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -78,10 +80,62 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
             _take_place(temporary, target, replaced)
 
 
+@contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """Gives a new folder beside ``path`` that takes its place in one step when all went well.
+
+    Until then the old folder is as it was. All that is in it goes with it.
+    """
+    path = path.resolve()
+    remove_stale(path.parent, path.name)
+    new = path.with_name("." + private_name(path.name, f".*{SUFFIX}")[1])
+    with _plain_errors(path, [path, *path.parents, new]):
+        new.mkdir(stat.S_IMODE(path.stat().st_mode))
+        handle = os.open(new, os.O_RDONLY)
+        try:
+            lock(handle)
+            yield new
+            sync_folder(new)
+            exchange(new, path)
+            sync_folder(path.parent)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)  # which is the old one now
+            os.close(handle)
+
+
+def exchange(new: Path, old: Path) -> None:
+    """Swaps two folders in one step, so that whoever is killed leaves one of them at ``old``.
+
+    A rename cannot replace a folder with files. Systems that cannot swap need three, with a moment
+    at which nothing is at ``old``, but never a mixture.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        if rename(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL):  # which file systems without it answer
+            raise OSError(number, os.strerror(number), str(old))
+    aside = old.with_name("." + private_name(old.name, f".*{SUFFIX}")[1])
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except OSError:
+        aside.rename(old)
+        raise
+    aside.rename(new)
+
+
 def write_json(path: Path, value: Any, *, follow: bool = True) -> None:
-    text = json.dumps(value, indent=2) + "\n"
+    data = (json.dumps(value, indent=2) + "\n").encode()
+    if len(data) > MAX_JSON:
+        raise WriteError(
+            f"{path} would have {len(data) // MIB} MiB, and at most {MAX_JSON // MIB} can be read "
+            "again: use fewer or shorter names of classes and words"
+        )
     with atomic(path, follow=follow) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(data)
 
 
 def read_json(path: Path, kind: type[LGCNError] = DataError, limit: int = MAX_JSON) -> Any:
@@ -179,7 +233,7 @@ def private_name(name: str, ending: str) -> tuple[str, str]:
 
 
 def remove_stale(folder: Path, name: str | None = None) -> None:
-    """Removes temporary files in a folder whose writers were killed.
+    """Removes temporary files and folders in a folder whose writers were killed.
 
     Args:
         folder: The folder.
@@ -191,11 +245,13 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
         stale = [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
         for path in stale:
             with contextlib.suppress(OSError):
-                flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+                is_folder = stat.S_ISDIR(path.lstat().st_mode)
+                flags = os.O_RDONLY if is_folder else os.O_RDWR
+                flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
                 handle = os.open(path, flags)
                 try:
                     if lock(handle):
-                        path.unlink()
+                        shutil.rmtree(path) if is_folder else path.unlink()
                 finally:
                     os.close(handle)
 

@@ -203,7 +203,7 @@ SCENARIOS = {
             separate=True,
         ),
         Scenario("save", Command(("0", "model"), "save"), "model", read_saved),
-        Scenario("save over", Command(("0", "old-model"), "save"), "old-model", read_saved, False),
+        Scenario("save over", Command(("0", "old-model"), "save"), "old-model", read_saved),
         Scenario("write_store", Command(("store",), "write_store"), "store", read_store),
         Scenario(
             "download over", Command(("old-download",), "download"), "old-download", read_file

@@ -76,6 +76,7 @@ FILES = (
     "features.json",
     "estimator.json",
 )
+CHECKPOINT = re.compile("checkpoint-[0-9]+[.]safetensors")
 TRAINED = 4  # times that training holds the weights: themselves, gradients and two moments
 
 
@@ -131,10 +132,15 @@ class ModelSpec:
             with torch.device("meta"):
                 return self.build(config)
         except (RuntimeError, OverflowError, TypeError) as error:  # a shape of no usual integers
-            raise ValueError(f"a model of these sizes cannot be: {one_line(error)}") from error
+            raise ValueError(f"cannot build a model of these sizes: {one_line(error)}") from error
 
     def check_memory(self, config: Config) -> None:
-        """Raises UsageError where no training of the model can fit in memory."""
+        """Raises UsageError where no training of the model can fit in memory, or be read again."""
+        if self.num_classes > MAX_CLASSES:
+            raise UsageError(
+                f"there can be at most {MAX_CLASSES} classes, got {self.num_classes}: are the "
+                "labels numbers or ids?"
+            )
         try:
             model = self.build_without_memory(config)
         except ValueError as error:
@@ -149,11 +155,11 @@ class ModelSpec:
         """Raises UsageError where the graph does not fit."""
         if graph.num_features != self.num_features:
             raise UsageError(
-                f"the model wants {self.num_features} features a node, "
+                f"the model wants {self.num_features} features per node, "
                 f"{graph.name} has {graph.num_features}"
             )
         if graph.y is not None and graph.multi_label != self.multi_label:
-            kinds = {True: "several labels a node", False: "one class a node"}
+            kinds = {True: "several labels per node", False: "one class per node"}
             raise UsageError(
                 f"the model predicts {kinds[self.multi_label]}, "
                 f"{graph.name} has {kinds[graph.multi_label]}"
@@ -203,7 +209,7 @@ class Run:
             try:
                 if not self.folder.exists():
                     self.folder.mkdir(parents=True, exist_ok=True)
-                handle = os.open(self.folder, os.O_RDONLY)
+                handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             except OSError as error:
                 raise cannot_write(self.folder, error) from error
             held = lock(handle)
@@ -252,6 +258,11 @@ class Run:
             self.write_json("features.json", encoder.to_dict())
         record = {"format": FORMAT, "config": config.to_dict(), "model": vars(spec)}
         self.write_json("run.json", record)
+
+    def other_files(self) -> bool:
+        """Whether the folder holds anything that is not a run's."""
+        names = (path.name for path in self.folder.iterdir())
+        return not all(name in FILES or CHECKPOINT.fullmatch(name) for name in names)
 
     def clear(self) -> None:
         """Removes the run's files, and no others."""
@@ -331,15 +342,18 @@ class Run:
 
         save_tensors(self.folder / "model.safetensors", weights)
         self.write_json("result.json", result)
-        (self.folder / "checkpoint.json").unlink(missing_ok=True)
-        self._remove_checkpoints(keep=None)
+        self._drop_checkpoints()
 
     def tidy(self) -> None:
-        """Removes checkpoints that a finished run was killed before it removed them."""
-        with suppress(OSError, LGCNError), self.locked(make=False):
+        """Removes checkpoints left by a finished run that was killed before it could do so."""
+        with suppress(LGCNError), self.locked(make=False):
             if self.finished:
-                (self.folder / "checkpoint.json").unlink(missing_ok=True)
-                self._remove_checkpoints(keep=None)
+                self._drop_checkpoints()
+
+    def _drop_checkpoints(self) -> None:
+        with suppress(OSError):  # the result is complete without it
+            (self.folder / "checkpoint.json").unlink(missing_ok=True)
+            self._remove_checkpoints(keep=None)
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
@@ -358,7 +372,7 @@ class Run:
         return result
 
     def temperature(self) -> float:
-        """By what scores are divided to make probabilities; 1 for runs that recorded none."""
+        """Softmax temperature; 1 for runs that recorded none."""
         from lgcn.calibration import HIGHEST, LOWEST
 
         value = self.result().get("temperature", 1.0)
@@ -439,14 +453,14 @@ class Run:
 
     def _check_unchanged(self) -> None:
         if self._read is not None and self._read != self._version():
+            self._read = None  # the next try reads all of the new one
             raise CheckpointError(
                 f"the run in {self.folder} was replaced while it was read. Try again"
             )
 
     def _remove_checkpoints(self, keep: str | None) -> None:
         for path in self.folder.glob("checkpoint-*.safetensors"):
-            ours = re.fullmatch("checkpoint-[0-9]+.safetensors", path.name)
-            if ours and path.name != keep:
+            if CHECKPOINT.fullmatch(path.name) and path.name != keep:
                 path.unlink(missing_ok=True)
 
 

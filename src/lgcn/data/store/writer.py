@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import json
 import os
 import shutil
@@ -30,7 +28,16 @@ from lgcn.data.store.format import (
     header_digest,
 )
 from lgcn.errors import UsageError, WriteError
-from lgcn.files import NO_ROOM, cannot_write, is_at, lock, private_name, sync, sync_folder
+from lgcn.files import (
+    NO_ROOM,
+    cannot_write,
+    exchange,
+    is_at,
+    lock,
+    private_name,
+    sync,
+    sync_folder,
+)
 
 _BLOCK = 1 << 22  # values that are converted at a time
 
@@ -226,7 +233,7 @@ class StoreWriter:
     def _take_name(self) -> None:
         check_target(self.path, self._overwrite)
         if self.path.exists():
-            _exchange(self.folder, self.path)
+            exchange(self.folder, self.path)
             shutil.rmtree(self.folder, ignore_errors=True)  # which is the old store now
         else:
             self.folder.rename(self.path)
@@ -280,30 +287,6 @@ def _plain_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteError(f"{cannot_write(path, error)}. What was written is removed") from error
-
-
-def _exchange(new: Path, old: Path) -> None:
-    """Swaps two folders in one step, so that whoever is killed leaves one of them at ``old``.
-
-    A rename cannot replace a folder with files. Systems that cannot swap need three, with a moment
-    at which nothing is at ``old``, but never a mixture.
-    """
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is not None:
-        here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-        if rename(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
-            return
-        number = ctypes.get_errno()
-        if number not in (errno.ENOSYS, errno.EINVAL):  # which file systems without it answer
-            raise OSError(number, os.strerror(number), str(old))
-    aside = _partial(old)
-    old.rename(aside)
-    try:
-        new.rename(old)
-    except OSError:
-        aside.rename(old)
-        raise
-    aside.rename(new)
 
 
 def _partial(path: Path) -> Path:
