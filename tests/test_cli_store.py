@@ -193,3 +193,20 @@ def test_a_run_of_a_stranger_cannot_switch_the_checks_of_a_store_off(
     output = lgcn_("train", "--resume", "--out", run)
     assert output.code == 1
     assert "col.bin is damaged" in output.message
+
+
+def test_a_store_by_its_path_has_its_ids(lgcn_: Callable[..., Any], place: Path) -> None:
+    write_tables(place)
+    import_ = ("import", "store", "--edges", "all.csv", "--nodes", "nodes.csv", "--undirected")
+    assert lgcn_(*import_, "--label-column", "kind").code == 0
+    assert lgcn_("train", "--dataset", "./store", *SHORT, "--out", "run").code == 0
+    assert lgcn_("predict", "run", "--output", "own.csv").code == 0
+    assert lgcn_("predict", "run", "--dataset", "./store", "--output", "named.csv").code == 0
+    assert Path("own.csv").read_text().splitlines()[1].startswith('"n0",')
+    assert Path("own.csv").read_bytes() == Path("named.csv").read_bytes()
+
+
+def test_predictions_and_json_are_not_mixed(lgcn_: Callable[..., Any], run: Path) -> None:
+    output = lgcn_("predict", run, "--output", "/dev/stdout", "--json")
+    assert output.code == 2
+    assert "--json" in output.message

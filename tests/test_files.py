@@ -15,7 +15,7 @@ import pytest
 from lgcn import files
 from lgcn.errors import CheckpointError, DataError, WriteError
 from lgcn.files import atomic, is_stream, read_json, write_json
-from lgcn.limits import MAX_JSON, MAX_JSON_DEPTH
+from lgcn.limits import MAX_JSON, MAX_JSON_DEPTH, MIB
 
 
 @pytest.fixture(params=[0o022, 0o077])
@@ -328,3 +328,13 @@ def test_private_names_fit_and_are_those_of_one_file():
     long = {files.private_name("é" * 127 + end, ".*.lgcn-tmp")[0] for end in "ab"}
     assert len(long) == 2
     assert all(len(name.encode()) < 240 for name in long)
+
+
+def test_json_that_could_not_be_read_again_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_JSON", 2 * MIB)
+    write_json(tmp_path / "a.json", "x" * MIB)
+    with pytest.raises(WriteError, match=r"a.json would have 2 MiB"):
+        write_json(tmp_path / "a.json", "x" * (2 * MIB))
+    assert read_json(tmp_path / "a.json") == "x" * MIB

@@ -92,7 +92,7 @@ def test_several_labels_a_node() -> None:
     ("options", "message"),
     [
         ({"label_names": ["a"]}, r"label_names must have one name a class \(3\), got 1"),
-        ({"node_ids": [1, 2]}, r"node_ids must have one id a node \(3\), got shape \[2\]"),
+        ({"node_ids": [1, 2]}, r"node_ids must have one id per node \(3\), got shape \[2\]"),
         ({"abstain_below": 1.5}, r"abstain_below must be a number from 0 to 1, got 1.5"),
         ({"abstain_below": "high"}, r"abstain_below must be a number from 0 to 1, got 'high'"),
         ({"temperature": 0}, r"temperature must be from"),
@@ -294,3 +294,9 @@ def test_standard_output_is_added_to(tmp_path: Path) -> None:
             os.dup2(before, 1)
             os.close(before)
     assert path.read_text() == "# kept\n" + (tmp_path / "p.csv").read_text()
+
+
+def test_ids_of_bytes_are_texts(tmp_path: Path) -> None:
+    table = predictions(torch.zeros(2, 2), ["a", "b"], node_ids=np.array([b"=1+1", b"x"]))
+    assert table["node"].to_pylist() == ["=1+1", "x"]
+    assert write_predictions(table, tmp_path / "p.csv").protected == 1

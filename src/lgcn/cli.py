@@ -184,8 +184,9 @@ def train(
     as_json: Json = False,
     tables: dict[str, Any],
 ) -> None:
-    """Train an LGCN, or a rival (--recipe), on a data set or your own tables, and score it."""
-    from lgcn.data import check_dataset, load_dataset
+    """Train an LGCN, or a baseline (--recipe), on a data set or your own tables, and score it."""
+    from lgcn.data import DATASETS, check_dataset, load_dataset
+    from lgcn.data.store.format import is_store
     from lgcn.training import Config, Run
     from lgcn.training.config import merge_settings
 
@@ -204,6 +205,8 @@ def train(
     settings |= {key: value for key, value in flags.items() if value is not None}
     one_source(dataset, graph, bool(tables))
     tables = both_tables(tables)
+    if dataset is not None and dataset not in DATASETS and is_store(dataset):
+        graph = Path(dataset)
     if graph is not None:
         settings |= {"dataset": "store", "dataset_options": {"path": str(graph.absolute())}}
     if tables:
@@ -261,6 +264,8 @@ def train(
         except KeyboardInterrupt:
             if not run.holds_work:
                 raise Interrupted("stopped before the first checkpoint; nothing is kept") from None
+            if run.finished and not resume:  # it replaces an older one, and had not begun
+                raise Interrupted(f"stopped; the run in {run.folder} is unchanged") from None
             raise TrainingInterrupted(
                 f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
             ) from None
@@ -390,6 +395,8 @@ def predict(
     from lgcn.predictions import check_output, prediction_blocks, write_predictions
 
     check_output(output)
+    if as_json and is_stream(output):
+        raise UsageError(f"--json cannot go with --output {output}: both would be one stream")
     if abstain_below is not None:
         from lgcn.data.options import real_number
 

@@ -46,7 +46,8 @@ class TrainedRun:
         *,
         labels: Labels,
     ) -> None:
-        from lgcn.data import check_dataset
+        from lgcn.data import DATASETS, check_dataset
+        from lgcn.data.store.format import is_store
         from lgcn.training import Run
 
         self.folder, self._root = Run(run), root
@@ -55,6 +56,8 @@ class TrainedRun:
         one_source(dataset, store, new_tables)
         self._name = dataset or config.dataset
         self._options = dict(config.dataset_options) if self._name == config.dataset else {}
+        if store is None and self._name not in DATASETS and is_store(self._name):
+            store = Path(self._name)
         if store is not None:
             self._name, self._options = "store", {"path": str(store.absolute())}
         if new_tables:

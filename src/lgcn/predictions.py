@@ -115,9 +115,11 @@ def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
     """The ids as a column, the numbers of the nodes where there are none."""
     if not isinstance(node_ids, pa.Array):
         node_ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
+        if node_ids.dtype.kind == "S":  # texts, which Arrow would take for bytes
+            node_ids = np.char.decode(node_ids, "utf-8", "replace")
     shape = [len(node_ids)] if isinstance(node_ids, pa.Array) else list(node_ids.shape)
     if shape != [num_nodes]:
-        raise UsageError(f"node_ids must have one id a node ({num_nodes}), got shape {shape}")
+        raise UsageError(f"node_ids must have one id per node ({num_nodes}), got shape {shape}")
     return pa.array(node_ids)
 
 

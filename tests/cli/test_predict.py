@@ -103,5 +103,5 @@ def test_a_graph_that_does_not_fit_is_refused(lgcn_, trained: Path, command: str
     more = ["--output", "p.csv"] if command == "predict" else []
     output = lgcn_(command, trained, "--dataset", "digits", *more)
     assert output.code == 2
-    assert "the model wants 8 features a node, digits has 64" in output.err
+    assert "the model wants 8 features per node, digits has 64" in output.err
     assert not (place / "p.csv").exists()

@@ -1,5 +1,6 @@
 """Estimators that are saved and loaded, and files that are damaged."""
 
+import errno
 import json
 import pickle
 import shutil
@@ -16,10 +17,10 @@ from sklearn.base import clone
 from lgcn import Graph
 from lgcn.data import synthetic
 from lgcn.data.tables.encoder import FeatureEncoder
-from lgcn.errors import CheckpointError, UsageError
+from lgcn.errors import CheckpointError, UsageError, WriteError
 from lgcn.estimator import LGCNClassifier
 from lgcn.inference import predict
-from lgcn.training import Config, Run, train
+from lgcn.training import Config, Run, tensor_files, train
 
 from .small import parts, small
 
@@ -182,3 +183,24 @@ def test_an_estimator_file_of_any_content_is_named(
     (tmp_path / "estimator.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"estimator\.json is damaged"):
         LGCNClassifier.load(tmp_path)
+
+
+def test_a_save_that_fails_keeps_the_old_model(
+    fitted: LGCNClassifier, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def content() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in saved.iterdir()}
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before, beside = content(), sorted(saved.parent.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(tensor_files, "save_tensors", full)
+        with pytest.raises(WriteError, match="not enough room"):
+            fitted.save(saved)
+    assert content() == before
+    assert sorted(saved.parent.iterdir()) == beside
+    (saved / "notes.txt").write_text("mine")
+    fitted.save(saved)
+    assert content() == before | {"notes.txt": b"mine"}

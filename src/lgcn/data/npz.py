@@ -142,6 +142,8 @@ def npz_names(root: str | Path | None = None) -> list[str]:
 def _texts(values: Any, name: str, path: Path) -> list[str]:
     """The values as texts: NumPy takes any number for the code of a character."""
     try:
+        if values.dtype.kind == "S":
+            values = np.char.decode(values, "utf-8")
         texts = [str(value) for value in values]
         "".join(texts).encode()
     except (SystemError, ValueError, RuntimeError):

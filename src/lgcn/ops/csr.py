@@ -218,7 +218,9 @@ def trust(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
     """Takes a structure for right that was checked by other means; a change of it is noticed."""
     if not (rowptr.is_inference() or col.is_inference()):
         states = (*_state(rowptr), *_state(col))
-        _known[col] = _structure(rowptr, col, states, num_cols - 1, None)
+        known: Structure | None = _known.get(col)
+        if known is None or known.rowptr() is not rowptr or known.states != states:
+            _known[col] = _structure(rowptr, col, states, num_cols - 1, None)
 
 
 def _structure(

@@ -28,6 +28,7 @@ import os
 import re
 import shlex
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -76,6 +77,22 @@ FILES = (
     "features.json",
     "estimator.json",
 )
+# PyG generates code for a class of layers with the first of them, and two threads at it get half.
+_building = threading.Lock()
+# What a result must have, for whoever shows it.
+RESULT: dict[str, Any] = {
+    "dataset": str,
+    "seed": int,
+    "metric": str,
+    "val_score": (int, float),
+    "test_score": (int, float, type(None)),
+    "test_score_released_rule": (int, float, type(None)),
+    "best_epoch": int,
+    "epochs": int,
+    "seconds": (int, float),
+    "parameters": int,
+    "out": (str, type(None)),
+}
 CHECKPOINT = re.compile("checkpoint-[0-9]+[.]safetensors")
 TRAINED = 4  # times that training holds the weights: themselves, gradients and two moments
 
@@ -119,7 +136,8 @@ class ModelSpec:
         from lgcn.nn.models import model_class
 
         options = config.model_options()
-        return model_class(config.model)(self.num_features, self.num_classes, **options)
+        with _building:
+            return model_class(config.model)(self.num_features, self.num_classes, **options)
 
     def build_without_memory(self, config: Config) -> Module:
         """A model whose weights have shapes alone; raises ValueError where that cannot be."""
@@ -367,8 +385,14 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         result = self.read_json("result.json")
-        if not isinstance(result, dict) or "test_score" not in result:
-            raise CheckpointError(f"{self.folder / 'result.json'} is damaged")
+        path = self.folder / "result.json"
+        if not isinstance(result, dict):
+            raise CheckpointError(f"{path} is damaged: it must hold an object. {START_AGAIN}")
+        for key, kinds in RESULT.items():
+            if key not in result or not isinstance(result[key], kinds):
+                raise CheckpointError(
+                    f"{path} is damaged: {key} is missing or wrong. {START_AGAIN}"
+                )
         return result
 
     def temperature(self) -> float:

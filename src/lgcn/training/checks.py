@@ -63,10 +63,11 @@ def check_k(graph: Graph, config: Config, device: torch.device) -> None:
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
     if available is not None and needed > available:
+        less = "a smaller max_nodes" if config.training == "subgraph" else "training=subgraph"
         raise OutOfMemory(
             f"not enough memory for k={k}: the values selected for {nodes} nodes take at least "
             f"{format_memory(needed)}, and {format_memory(available)} are available. "
-            + (f"Use a smaller k: {padding}" if k > largest else "Use a smaller k or max_nodes")
+            + (f"Use a smaller k: {padding}" if k > largest else f"Use a smaller k, or {less}")
         )
     if k > 2 * largest:
         warnings.warn(

@@ -41,8 +41,6 @@ from lgcn.training.step import Step
 
 CHECKPOINT_SECONDS = 10.0
 BATCHES_LISTED = 100  # of the first epoch in the record
-# PyG generates code for a class of layers with the first of them, and two threads at it get half.
-_building = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ def _prepare(
 ) -> tuple[Module, Optimizer, BatchLoader | GraphLoader, Step]:
     generators = Generators(device)
     generators.manual_seed(random_seed(config.seed))
-    with _building, initializing_from(generators):
+    with initializing_from(generators):
         model = spec.build(config)
     model = model.to(device)
     optimizer = make_optimizer(model, config)

@@ -240,3 +240,17 @@ def test_stores_can_be_opened_by_several_threads(path: Path) -> None:
         thread.join()
     assert len({store.graph.col.sum().item() for store in opened}) == 1
     assert len(opened) == 4
+
+
+def test_what_is_written_to_a_tensor_stays_in_memory(tmp_path: Path, graph: Graph) -> None:
+    write_store(tmp_path / "store", graph)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "store").iterdir()}
+    opened = open_store(tmp_path / "store").graph
+    opened.col[0] = 1  # which ended the process
+    assert opened.x is not None
+    opened.x.div_(2)
+    assert int(opened.col[0]) == 1
+    assert {path.name: path.read_bytes() for path in (tmp_path / "store").iterdir()} == before
+    opened.col[0] = opened.num_nodes
+    with pytest.raises(ValueError, match="col"):
+        opened.subgraph(torch.arange(opened.num_nodes))

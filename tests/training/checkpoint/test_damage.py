@@ -313,7 +313,7 @@ def test_a_file_larger_than_the_memory_is_not_read(finished: Path, monkeypatch: 
     ("values", "named"),
     [
         ({"hidden_channels": 10**9}, "hidden_channels=1000000000 .*would need .* of memory"),
-        ({"hidden_channels": 10**18}, "cannot be"),
+        ({"hidden_channels": 10**18}, "cannot build a model of these sizes"),
         ({"num_layers": 10**9}, "num_layers must be at most 1000"),
         ({"hops": 10**9}, "hops must be at most 1000"),
         ({"views": 10**9}, "views must be at most 1000"),
@@ -326,3 +326,17 @@ def test_sizes_that_no_machine_has_are_refused_before_training(
     with pytest.raises(UsageError, match=named):
         train(small_graph(), settings(**values), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("change", [{"epochs": "four"}, {"metric": None}, {"seconds": [1]}])
+def test_a_result_of_wrong_types_is_named(finished: Path, change: dict[str, Any]):
+    path = finished / "result.json"
+    result = json.loads(path.read_text())
+    (key,) = change
+    path.write_text(json.dumps(result | change))
+    with pytest.raises(CheckpointError, match=f"result.json is damaged: {key}"):
+        Run(finished).result()
+    del result[key]
+    path.write_text(json.dumps(result))
+    with pytest.raises(CheckpointError, match=f"result.json is damaged: {key}"):
+        Run(finished).result()

@@ -198,3 +198,20 @@ def test_warnings_are_not_raised_where_there_are_locks(tmp_path: Path):
         warnings.simplefilter("error")
         with pytest.raises(Killed):
             train(small_graph(), settings(), out=tmp_path, on_epoch=at_epoch(1, die))
+
+
+def test_a_reader_can_try_again_after_a_run_was_replaced(finished: Path):
+    reader = Run(finished)
+    reader.load_model()
+    train(small_graph(), settings(seed=1), out=finished)
+    with pytest.raises(CheckpointError, match="Try again"):
+        reader.temperature()
+    assert reader.load_model()[1].seed == 1
+
+
+def test_a_pipe_or_a_file_is_no_run_folder(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    for name in ("pipe", "file"):
+        with pytest.raises(WriteError, match=str(tmp_path / name)):
+            train(small_graph(), settings(), out=tmp_path / name)

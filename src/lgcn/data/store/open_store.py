@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
+import mmap
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from lgcn.graph import Graph
 from lgcn.limits import FEATURE_BYTES
 from lgcn.sizes import check_memory
 
+_MAP_NORESERVE = 0x4000  # on Linux; Python names it from 3.13 on
+
 __all__ = ["Store", "StoreWriter", "is_store", "open_store", "write_store"]
 
 
@@ -29,9 +32,9 @@ class Store:
     Attributes:
         path: The folder.
         header: What ``header.json`` says.
-        graph: The graph. Its tensors are maps of the files: they must not be written to, and the
-            files must stay as they are while it is in use. ``node_ids`` is ``None``, see
-            :meth:`node_ids`.
+        graph: The graph. Its tensors are maps of the files: what is written to them stays in
+            memory, and the files must stay as they are while it is in use. ``node_ids`` is
+            ``None``, see :meth:`node_ids`.
     """
 
     def __init__(self, path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -82,9 +85,7 @@ class Store:
         return encoder
 
     def _tensor(self, name: str) -> Tensor:
-        with warnings.catch_warnings():  # that the array is read-only, which is meant
-            warnings.simplefilter("ignore")
-            tensor = torch.from_numpy(self._maps[name])
+        tensor = torch.from_numpy(self._maps[name])
         return tensor.view(torch.bfloat16) if self._dtypes[name] == "bfloat16" else tensor
 
     def node_ids(self, start: int, stop: int) -> Any:
@@ -175,5 +176,11 @@ def _map(folder: Path, name: str, array: Array) -> Any:
         return np.empty(array.shape, DTYPES[array.dtype])
     with open_file(path) as (handle, size):
         check_size(path, size, array)
-        with open(handle, "rb", closefd=False) as file:
-            return np.memmap(file, DTYPES[array.dtype], "r", shape=array.shape)
+        # Private: what a user writes to a tensor stays in memory, and a map to be read alone would
+        # end the process. No memory is set aside for it, since the file may be larger than that.
+        if sys.platform == "linux":
+            flags = mmap.MAP_PRIVATE | _MAP_NORESERVE
+            mapped = mmap.mmap(handle, size, flags, mmap.PROT_READ | mmap.PROT_WRITE)
+        else:
+            mapped = mmap.mmap(handle, size, access=mmap.ACCESS_COPY)
+        return np.frombuffer(mapped, DTYPES[array.dtype]).reshape(array.shape)
