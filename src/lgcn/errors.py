@@ -59,15 +59,16 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def first_line_of(error: BaseException) -> str:
-    """What an error says, in one line that is not long."""
-    text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-    return text if len(text) <= 300 else f"{text[:297]}..."
+    """The first line of what an error says, shortened."""
+    return _short((str(error).splitlines() or [""])[0], error)
 
 
-def one_line(error: Exception) -> str:
-    """What an error says, in one line that is not long."""
-    text = str(error)
-    if isinstance(error, KeyError):
-        text = f"{text} is missing"
-    text = re.sub(r"\s+", " ", text).strip().rstrip(".")
+def one_line(error: BaseException) -> str:
+    """All that an error says in one line, shortened."""
+    text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return _short(re.sub(r"\s+", " ", text), error)
+
+
+def _short(text: str, error: BaseException) -> str:
+    text = text.strip().rstrip(".") or type(error).__name__
     return text if len(text) <= 300 else f"{text[:297]}..."

@@ -6,7 +6,7 @@ import torch
 from torch.nn import Module
 from torch.optim import Adam, Optimizer
 
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, first_line_of
 from lgcn.graph import Graph
 from lgcn.sampling import (
     ClusterLoader,
@@ -32,9 +32,7 @@ def pick_device(name: str) -> torch.device:
             raise RuntimeError("it only knows shapes")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(
-            f"device {name!r} is not available: {str(error).splitlines()[0]}"
-        ) from error
+        raise UsageError(f"device {name!r} is not available: {first_line_of(error)}") from error
     return device
 
 
