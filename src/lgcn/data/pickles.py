@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lgcn.data.features import checked_csr
-from lgcn.errors import DataError
+from lgcn.errors import DataError, one_line
 
 
 class _Kept:
@@ -103,8 +103,8 @@ def read_pickle(path: Path) -> Any:
         raise
     except Exception as error:  # a damaged pickle can raise anything
         raise DataError(
-            f"{path} is damaged or not a Planetoid file ({type(error).__name__}: {error}). "
-            "Fetch it again"
+            f"{path} is damaged or not a Planetoid file "
+            f"({type(error).__name__}: {one_line(error)}). Fetch it again"
         ) from error
     if isinstance(value, dict):
         return value

@@ -165,7 +165,9 @@ def _state(stored: Any, epoch: int) -> State:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    # Not NaN, and no whole number that a float cannot hold.
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return number and (isinstance(value, float) or abs(value) < 2**63)
 
 
 def copy_weights(model: Module) -> dict[str, Tensor]:
