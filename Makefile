@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 	$(BIN)/lgcn train --dataset digits --seed 0 --set max_epochs=200
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --durations=20
 
 test-all: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto -m "not gpu"
