@@ -16,10 +16,10 @@ test: lint
 	$(BIN)/python -m pytest -n auto --durations=20
 
 test-all: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto -m "not gpu"
+	$(BIN)/python -m pytest -n auto -m "not gpu" --timeout 900
 
 test-gpu:
-	PYTHONPATH=src $(PYTHON) -m pytest -m gpu
+	PYTHONPATH=src $(PYTHON) -m pytest -m gpu --timeout 900
 
 # The properties of the test suite with random seeds, once; then the targets of tests/fuzz.
 fuzz: $(INSTALLED)
