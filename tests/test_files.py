@@ -105,6 +105,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path, mode: int):
 def test_the_umask_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "umask")
     write(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "new"
 
 
 def test_the_folder_is_synced_after_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -50,7 +50,9 @@ def ok(output: Any) -> None:
     ],
 )
 def test_a_right_name_or_value(lgcn_, wrong: str, advice: str, right: str):
-    (word,) = found(advice, lgcn_(*TRAIN, *wrong.split()))
+    refused = lgcn_(*TRAIN, *wrong.split())
+    assert refused.code == 2
+    (word,) = found(advice, refused)
     ok(lgcn_(*TRAIN, *right.format(word).split()))
 
 
@@ -81,15 +83,23 @@ def test_a_data_set_is_downloaded_as_the_message_says(lgcn_, monkeypatch: pytest
 
 def test_a_run_that_exists_can_be_gone_on_with_replaced_and_left(lgcn_):
     ok(lgcn_(*TRAIN, "--out", "a"))
+    weights = Path("a/model.safetensors")
+    first = weights.stat().st_mtime_ns
     output = lgcn_(*TRAIN, "--out", "a")
-    for pattern in ("--resume", "--overwrite"):
-        ok(lgcn_(*TRAIN, "--out", "a", *found(pattern, output)))
+    assert output.code == 2
+    ok(lgcn_(*TRAIN, "--out", "a", *found("--resume", output)))
+    assert weights.stat().st_mtime_ns == first
+    ok(lgcn_(*TRAIN, "--out", "a", *found("--overwrite", output)))
+    assert weights.stat().st_mtime_ns > first
     ok(lgcn_(*TRAIN, *found("--out", output), "b"))
+    assert Run("b").finished
 
 
 def test_the_folder_to_go_on_with_is_named(lgcn_):
     ok(lgcn_(*TRAIN, "--out", "a"))
-    ok(lgcn_(*TRAIN, "--resume", *found("--out", lgcn_(*TRAIN, "--resume")), "a"))
+    refused = lgcn_(*TRAIN, "--resume")
+    assert refused.code == 2
+    ok(lgcn_(*TRAIN, "--resume", *found("--out", refused), "a"))
 
 
 def test_settings_that_changed_are_dropped_or_are_of_a_new_run(lgcn_):
@@ -144,8 +154,13 @@ def test_what_is_next_after_generating(lgcn_):
 
 def test_a_store_that_exists_is_replaced(lgcn_):
     ok(lgcn_("generate", "store", *SIZE))
-    for command in (("generate", "store", *SIZE), ("generate", "store", *SIZE, "--seed", 1)):
-        ok(lgcn_(*command, *found("--overwrite", lgcn_(*command))))
+    first = Path("store/col.bin").read_bytes()
+    command = ("generate", "store", *SIZE, "--seed", 1)
+    refused = lgcn_(*command)
+    assert refused.code == 2
+    assert Path("store/col.bin").read_bytes() == first
+    ok(lgcn_(*command, *found("--overwrite", refused)))
+    assert Path("store/col.bin").read_bytes() != first
 
 
 def trained_on_store(lgcn_: Callable[..., Any]) -> Callable[[], list[str]]:
@@ -219,8 +234,10 @@ def test_a_model_that_cannot_go_layer_by_layer(lgcn_):
 def test_an_output_of_a_known_kind(lgcn_, trained: Path):
     for command, name in (("predict", "p.txt"), ("embed", "p.csv")):
         output = lgcn_(command, trained, "--output", name)
+        assert output.code == 2
         (suffix,) = found(r"must end in (\.\w+)", output)
         ok(lgcn_(command, trained, "--output", f"p{suffix}"))
+        assert Path(f"p{suffix}").stat().st_size > 0
 
 
 def test_one_graph_at_a_time(lgcn_):
@@ -232,8 +249,9 @@ def test_one_graph_at_a_time(lgcn_):
 
 def test_store_by_its_name(lgcn_):
     ok(lgcn_("generate", "store", *SIZE))
-    flag = found("--graph", lgcn_("train", "--dataset", "store", *FEW))
-    ok(lgcn_("train", *flag, "store", *FEW))
+    refused = lgcn_("train", "--dataset", "store", *FEW)
+    assert refused.code == 2
+    ok(lgcn_("train", *found("--graph", refused), "store", *FEW))
 
 
 def test_k_that_is_far_too_large(lgcn_, monkeypatch: pytest.MonkeyPatch):

@@ -5,6 +5,7 @@ ends as if nothing had happened. `make crash` does the same at many more moments
 """
 
 import random
+import signal
 
 import pytest
 
@@ -22,7 +23,9 @@ def test_a_kill_while_it_writes(laboratory: Laboratory, name: str, number: int):
     scenario = SCENARIOS[name]
     rng = random.Random(f"{name} {number}")  # the same moments in each run of the tests
     calls = len(laboratory.undisturbed(scenario).ended.calls)
-    laboratory.trial(scenario, Disturbance(rng.randint(1, calls), rng.choice(KILLS)))
+    outcome = laboratory.trial(scenario, Disturbance(rng.randint(1, calls), rng.choice(KILLS)))
+    assert outcome.ended.status == -signal.SIGKILL
+    assert outcome.state in ("old", "new", "absent")
 
 
 @pytest.mark.parametrize("name", ["import --overwrite", "generate --overwrite"])
@@ -45,4 +48,6 @@ def test_a_kill_of_a_new_process(laboratory: Laboratory):
     scenario = SCENARIOS["train"]
     calls = laboratory.undisturbed(scenario).ended.calls
     n = next(call.n for call in calls if call.kind == "rename" and "model" in call.path)
-    laboratory.trial(scenario, Disturbance(n, "kill before"), anew=True)
+    outcome = laboratory.trial(scenario, Disturbance(n, "kill before"), anew=True)
+    assert outcome.ended.status == -signal.SIGKILL
+    assert outcome.state == "absent"

@@ -67,7 +67,8 @@ def test_one_small_value_among_zeros_does_not_overflow_the_scale() -> None:
     graph = small_graph()
     x = torch.zeros_like(graph.x)
     x[0, 0] = 2e-38  # the root mean square is less than float32 can hold one over
-    train(replace(graph, x=x), settings(input_scale=None, max_epochs=1))
+    result = train(replace(graph, x=x), settings(input_scale=None, max_epochs=1))
+    assert all(bool(torch.isfinite(weight).all()) for weight in result.model.parameters())
 
 
 def diverges(graph: Graph, **given: Any) -> str:
