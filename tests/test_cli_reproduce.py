@@ -157,7 +157,7 @@ def test_ctrl_c_says_how_to_go_on(
     monkeypatch.setattr(module, "reproduce", interrupted)
     output = lgcn_("reproduce", "table2", "--out", "a folder")
     assert output.code == 130
-    assert output.err.strip().endswith("Go on with: lgcn reproduce table2 --out 'a folder'")
+    assert output.err.strip().endswith("Resume with: lgcn reproduce table2 --out 'a folder'")
 
 
 def test_the_help_names_every_target() -> None:

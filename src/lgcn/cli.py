@@ -175,7 +175,7 @@ def train(
     folder: Annotated[
         Path | None, typer.Option("--out", help="Run folder. Default: runs/NAME-seedN.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option(help="Resume the run in --out.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace the run in --out.")] = False,
     graph: GraphStore = None,
     memory: MemoryCeiling = None,
@@ -216,7 +216,7 @@ def train(
 
     if resume:
         if folder is None:
-            raise UsageError("--resume needs --out, the folder of the run to go on with")
+            raise UsageError("--resume needs --out, the folder of the run to resume")
         run = Run(folder)
         chosen, _ = run.read()
         before = chosen.to_dict()
@@ -238,8 +238,8 @@ def train(
         run = Run(folder if folder is not None else _new_folder(name, chosen.seed))
         if run.holds_work and not overwrite:
             raise UsageError(
-                f"{run.folder} already holds a run; choose another --out, go on with it by "
-                "--resume, or replace it by --overwrite"
+                f"{run.folder} already holds a run; choose another --out, resume it with "
+                "--resume, or replace it with --overwrite"
             )
     try:
         check_dataset(chosen.dataset, root, **chosen.dataset_options)
@@ -267,7 +267,7 @@ def train(
             if run.finished and not resume:  # it replaces an older one, and had not begun
                 raise Interrupted(f"stopped; the run in {run.folder} is unchanged") from None
             raise TrainingInterrupted(
-                f"stopped at once; go on from the last checkpoint with: {run.resume_command}"
+                f"stopped at once; resume from the last checkpoint with: {run.resume_command}"
             ) from None
     _report(result.record, as_json)
 

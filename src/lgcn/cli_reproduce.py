@@ -98,7 +98,7 @@ def reproduce(
         report = _run(target, chosen, folder, processes, device, root)
     except KeyboardInterrupt:
         raise TrainingInterrupted(
-            f"stopped; finished runs are kept. Go on with: {shlex.join(['lgcn', *sys.argv[1:]])}"
+            f"stopped; finished runs are kept. Resume with: {shlex.join(['lgcn', *sys.argv[1:]])}"
         ) from None
     _show(report, folder, as_json)
 

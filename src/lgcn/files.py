@@ -56,7 +56,7 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
     with _plain_errors(path, concerned):
         target = Path(os.path.realpath(path)) if follow and path.is_symlink() else path
         concerned += [target, *target.parents]
-        status = _status(target)  # of what is replaced, be it a link
+        status = _status(target)  # of what is replaced, also where that is a link
         if is_stream(path if follow else target):
             if not streams:
                 raise WriteError(f"cannot write {path}: it is a pipe or a device. Give a file name")

@@ -1,14 +1,14 @@
 """Random generators of a training's own, so that nothing else in the process has a say in them.
 
-Torch's global generator belongs to all threads. Within :class:`drawing_from` the dropout of this
+Torch's global generator belongs to all threads. Within :func:`drawing_from` the dropout of this
 package draws from the given generators instead, and within :class:`initializing_from` the
 initialisation of layers does, that of torch's and PyG's too. Both hold for the calling thread
 alone. Outside of them the global generator is used, as users of single layers expect.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,22 +59,14 @@ def current_generator(device: torch.device) -> torch.Generator | None:
     return None if generators is None else generators.on(device)
 
 
-class drawing_from:
+@contextmanager
+def drawing_from(generators: Generators) -> Iterator[None]:
     """Within this context, dropout in this thread draws from the generators."""
-
-    def __init__(self, generators: Generators) -> None:
-        self.generators = generators
-
-    def __enter__(self) -> None:
-        self.before, _current.generators = _current.generators, self.generators
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        _current.generators = self.before
+    before, _current.generators = _current.generators, generators
+    try:
+        yield
+    finally:
+        _current.generators = before
 
 
 # What constructors of layers fill their weights with. Those of torch.nn.init that are not here call

@@ -102,7 +102,7 @@ def test_a_run_stopped_by_ctrl_c_can_be_gone_on_with(lgcn_, place: Path):
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
-    command = re.search(r"Go on with: lgcn (.*)", err)
+    command = re.search(r"Resume with: lgcn (.*)", err)
     assert command is not None
     assert Run("run").load_checkpoint()[0] < 400
     resumed = lgcn_(*shlex.split(command[1]), "--json").json

@@ -94,7 +94,11 @@ def test_bad_edge_tables(lgcn_, content: str, message: str):
         ([*TOPIC, "--id-column", "idd"], 2, "did you mean 'id'?"),
         ([*TOPIC, "--split-column", "part"], 2, "--split-column"),
         ([*TOPIC, "--source-column", "source"], 2, "given together"),
-        ([*TOPIC, "--weight-column", "w"], 2, "--weight-column must name a column, got 'w'"),
+        (
+            [*TOPIC, "--weight-column", "w"],
+            2,
+            "--weight-column must be one of its columns, got 'w'",
+        ),
         ([*TOPIC, "--weight-column", "source"], 2, "'source'"),
         ([*TOPIC, "--ignore-columns", "nope"], 2, "--ignore-columns"),
         ([*TOPIC, "--text-columns", "id"], 2, "'id' is named in --id-column and in --text-columns"),

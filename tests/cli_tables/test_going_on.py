@@ -28,7 +28,7 @@ def test_an_interrupted_run_goes_on_from_anywhere(lgcn_, monkeypatch: pytest.Mon
     monkeypatch.setattr(loop, "_train_epoch", interrupted)
     output = lgcn_(*args, "run")
     assert (output.code, output.out) == (130, "")
-    command = re.search(r"Go on with: lgcn (.*)", output.err)
+    command = re.search(r"Resume with: lgcn (.*)", output.err)
     assert command is not None
     assert 0 < Run("run").load_checkpoint()[0] < 12
     monkeypatch.setattr(loop, "_train_epoch", train_epoch)

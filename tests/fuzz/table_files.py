@@ -89,16 +89,20 @@ def check_use(edges: Any, nodes: Any, options: dict[str, Any], imported: Any) ->
         assert len(set(graph.label_names)) == len(graph.label_names)
 
 
-def check_fit(graph: Any) -> None:
-    """One epoch, and predictions that are probabilities."""
-    model = LGCNClassifier(
+def small_model() -> LGCNClassifier:
+    return LGCNClassifier(
         hidden_channels=3,
         lgcl_channels=2,
         max_epochs=1,
         random_state=0,
         device="cpu",
         verbose=False,
-    ).fit(graph)
+    )
+
+
+def check_fit(graph: Any) -> None:
+    """One epoch, and predictions that are probabilities."""
+    model = small_model().fit(graph)
     table = model.predictions(abstain_below=0.5)
     assert table.num_rows == graph.num_nodes
     chances = np.stack([column.to_numpy() for column in table.columns[3:]])

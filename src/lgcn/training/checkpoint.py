@@ -375,12 +375,12 @@ class Run:
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
-        """Says of an error in writing how the training can go on."""
+        """Adds to an error in writing how to resume the training."""
         try:
             yield
         except WriteError as error:
             raise WriteError(
-                f"{error}. What was saved before is still there; go on with: {self.resume_command}"
+                f"{error}. What was saved before is still there; resume with: {self.resume_command}"
             ) from error
 
     def result(self) -> dict[str, Any]:
@@ -425,7 +425,7 @@ class Run:
         record = self.read()
         if not self.finished:
             raise CheckpointError(
-                f"training in {self.folder} has not finished; go on with: {self.resume_command}"
+                f"training in {self.folder} has not finished; resume with: {self.resume_command}"
             )
         return record
 

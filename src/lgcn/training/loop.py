@@ -73,7 +73,7 @@ def train(
         graph: The graph, with features, labels, and training and validation masks.
         config: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
-        resume: Go on from the checkpoint in ``out``. (default: ``False``)
+        resume: Resume from the checkpoint in ``out``. (default: ``False``)
         overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
         on_epoch: Called after every epoch, for showing progress. (default: nothing)
         weights: The model's ``state_dict`` to start from, of another training with the same
@@ -148,7 +148,7 @@ def train(
             if run is not None and stopped.is_set():
                 raise TrainingInterrupted(
                     f"stopped after epoch {epoch}; its state is saved. "
-                    f"Go on with: {run.resume_command}"
+                    f"Resume with: {run.resume_command}"
                 )
 
         stopped.epoch_started = None

@@ -267,7 +267,7 @@ def test_npz_that_is_no_table(arrays: dict[str, Any], message: str, tmp_path: Pa
             DataError,
             "the table: column 'a' must hold values of one type, got int and str. Make them alike",
         ),
-        ({"a": [1]}, {"columns": ["b"]}, UsageError, "columns must name a column, got 'b'"),
+        ({"a": [1]}, {"columns": ["b"]}, UsageError, "columns must be one of its columns, got 'b'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, DataError, "a"),
         (pa.table([[1], [2]], names=["a", "a"]), {}, DataError, "'a' 2 times"),
     ],

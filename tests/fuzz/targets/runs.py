@@ -17,7 +17,7 @@ from ..json_values import altered_json, altered_safetensors
 from ..rules import file_errors
 from ..scratch import scratch
 from ..source import Source
-from ..table_files import EDGES, NODES, damaged
+from ..table_files import EDGES, NODES, damaged, small_model
 from .tables import edits_of
 
 Files = dict[str, bytes]
@@ -50,14 +50,7 @@ def table_graph() -> Graph:
 @cache
 def finished_files(process: int) -> Files:
     """A saved estimator that makes features of columns: all files that a finished run has."""
-    model = LGCNClassifier(
-        hidden_channels=3,
-        lgcl_channels=2,
-        max_epochs=1,
-        random_state=0,
-        device="cpu",
-        verbose=False,
-    ).fit(table_graph())
+    model = small_model().fit(table_graph())
     folder = scratch("made")
     model.save(folder)
     return contents(folder)

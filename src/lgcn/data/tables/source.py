@@ -58,7 +58,7 @@ class TableSource:
         """``name`` if there is such a column."""
         if name not in self.columns:
             raise UsageError(
-                f"{self.name}: {argument} must name a column, got {quoted(name)}; "
+                f"{self.name}: {argument} must be one of its columns, got {quoted(name)}; "
                 f"{did_you_mean(str(name), self.columns)}"
             )
         return name
