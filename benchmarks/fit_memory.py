@@ -20,9 +20,9 @@ import torch
 
 from benchmarks._common import RESULTS, machine, peak_megabytes, write
 from lgcn import LGCNClassifier
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.graph import Graph
-from lgcn.training.config import WHOLE_GRAPH_VALUES
+from lgcn.training.settings import WHOLE_GRAPH_VALUES
 
 TINY = {"num_nodes": 300, "num_features": 10, "mean_degree": 5}
 WIDE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}

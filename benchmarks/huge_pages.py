@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from benchmarks.validation import at_least_one
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.training import Config, train
 
 VARIABLE = "THP_MEM_ALLOC_ENABLE"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._common import RESULTS, machine, write
-from lgcn.memory import PeakMemory, anonymous_memory
+from lgcn.utils.memory import PeakMemory, anonymous_memory
 
 FEATURES, CLASSES, K = 64, 10, 8
 CEILING = {"import": "4GB", "predict": "3GB"}
@@ -36,7 +36,7 @@ MODEL = {"hidden_channels": 32, "lgcl_channels": 8, "num_layers": 1, "k": K, "lr
 
 
 def generate(work: Path, num_edges: int) -> dict[str, Any]:
-    from lgcn.data.store.generate import generate_store
+    from lgcn.store.generate import generate_store
 
     header = generate_store(
         work / "store",
@@ -56,7 +56,7 @@ def export(work: Path) -> None:
     import torch
     from pyarrow import csv, parquet
 
-    from lgcn.data.store.open_store import open_store
+    from lgcn.store.open_store import open_store
 
     graph = open_store(work / "store", verify=False).graph
     assert graph.x is not None
@@ -85,7 +85,7 @@ def export(work: Path) -> None:
 
 
 def import_(work: Path, num_edges: int) -> dict[str, Any]:
-    from lgcn.data.store.import_store import import_store
+    from lgcn.store.import_store import import_store
 
     counts = import_store(
         work / "imported",
@@ -100,7 +100,7 @@ def import_(work: Path, num_edges: int) -> dict[str, Any]:
 
 
 def train(work: Path, num_edges: int) -> dict[str, Any]:
-    from lgcn.data.store.open_store import open_store
+    from lgcn.store.open_store import open_store
     from lgcn.training import Config
     from lgcn.training import train as run_training
 
@@ -123,9 +123,9 @@ def train(work: Path, num_edges: int) -> dict[str, Any]:
 
 
 def predict(work: Path, num_edges: int) -> dict[str, Any]:
-    from lgcn.data.store.open_store import open_store
-    from lgcn.layerwise import layerwise
-    from lgcn.predictions import prediction_blocks, write_predictions
+    from lgcn.inference.predictions import prediction_blocks, write_predictions
+    from lgcn.nn.layerwise import layerwise
+    from lgcn.store.open_store import open_store
     from lgcn.training import Run
 
     store = open_store(work / "store", verify=False)
@@ -144,7 +144,7 @@ def rival(work: Path, name: str) -> dict[str, Any]:
     from torch_geometric.nn import GCNConv
 
     from lgcn import LGCN, Graph
-    from lgcn.data.store.open_store import open_store
+    from lgcn.store.open_store import open_store
 
     stored = open_store(work / "store", verify=False).graph
     assert stored.y is not None

@@ -26,8 +26,8 @@ from torch import Tensor
 from benchmarks import validation
 from benchmarks._common import machine, write
 from lgcn import load_dataset
-from lgcn.data import random_split
-from lgcn.experiments.pool import Failure, run_tasks
+from lgcn.datasets import random_split
+from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Config
 
 DATASETS = ("digits", "cora", "pubmed", "amazon_computers", "coauthor_cs", "debian_bookworm")

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.report_tables import table as rows_as_table
-from lgcn.experiments.layout import Entry, honest_score
-from lgcn.experiments.plans import BEST, BEST_ROW, SEARCHED_WITHOUT, WITHOUT, make_plans
-from lgcn.experiments.render import wide
-from lgcn.experiments.tables import Table, make_table, title_of
+from lgcn.paper.layout import Entry, honest_score
+from lgcn.paper.plans import BEST, BEST_ROW, SEARCHED_WITHOUT, WITHOUT, make_plans
+from lgcn.paper.render import wide
+from lgcn.paper.tables import Table, make_table, title_of
 
 PAPER = Path("benchmarks/paper")
 

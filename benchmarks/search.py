@@ -28,10 +28,10 @@ import optuna
 
 from benchmarks import validation
 from benchmarks._common import machine, write
-from lgcn.data.npz import HALF
+from lgcn.datasets.npz import HALF
 from lgcn.errors import LGCNError
-from lgcn.experiments.jobs import GRAPHS
-from lgcn.experiments.pool import Failure, run_tasks
+from lgcn.paper.jobs import GRAPHS
+from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Config
 
 FIRST_SEED = 1000

@@ -30,12 +30,12 @@ import torch
 from benchmarks._common import RESULTS, machine, write
 from benchmarks.scaling import fit
 from lgcn import Graph, SubgraphLoader, select_subgraph
-from lgcn.data.store.generate import generate_store
-from lgcn.data.store.open_store import open_store
-from lgcn.memory import PeakMemory, anonymous_memory
-from lgcn.ops.subgraph import induced_subgraph
+from lgcn.ops.induced_subgraph import induced_subgraph
+from lgcn.store.generate import generate_store
+from lgcn.store.open_store import open_store
 from lgcn.training import Config, ModelSpec, loop
 from lgcn.training.state import Rates
+from lgcn.utils.memory import PeakMemory, anonymous_memory
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 QUICK = (3000, 6000)

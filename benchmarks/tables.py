@@ -48,7 +48,7 @@ def write_files(folder: Path, kind: str, num_nodes: int, num_edges: int) -> None
 
 
 def run_import(folder: Path, prefix: str = "") -> Any:
-    from lgcn.data.tables.import_tables import import_tables
+    from lgcn.tables.from_tables import import_tables
 
     files = (folder / f"{prefix}{name}.csv" for name in ("edges", "nodes"))
     return import_tables(*files, label_column="label").graph

@@ -9,10 +9,10 @@ from typing import Any
 
 from lgcn import Graph, load_dataset
 from lgcn.errors import LGCNError
-from lgcn.experiments.jobs import split_options
-from lgcn.memory import release_memory
+from lgcn.paper.jobs import split_options
 from lgcn.training import Config, train
 from lgcn.training.setup import pick_device
+from lgcn.utils.memory import release_memory
 
 KEPT = ("val_score", "best_epoch", "epochs", "seconds")
 

@@ -18,8 +18,8 @@ from typing import Any
 from benchmarks import validation
 from benchmarks._common import RESULTS, machine, write
 from lgcn.errors import LGCNError
-from lgcn.experiments.plans import CITATIONS
-from lgcn.experiments.pool import Failure, run_tasks
+from lgcn.paper.plans import CITATIONS
+from lgcn.paper.pool import Failure, run_tasks
 
 FIRST_SEED = 1100
 STUDIES = Path("benchmarks/search")

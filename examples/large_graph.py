@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from lgcn.data.store.import_store import import_store
-from lgcn.data.store.open_store import open_store
-from lgcn.layerwise import layerwise
-from lgcn.predictions import prediction_blocks, write_predictions
+from lgcn.inference.predictions import prediction_blocks, write_predictions
+from lgcn.nn.layerwise import layerwise
+from lgcn.store.import_store import import_store
+from lgcn.store.open_store import open_store
 from lgcn.training import Config, train
 
 num_nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000

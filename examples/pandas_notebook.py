@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 import lgcn
-from lgcn.data.check import check_graph
+from lgcn.datasets.check import check_graph
 
 rng = np.random.default_rng(0)
 club = rng.choice(["chess", "choir", "rowing"], size=300)

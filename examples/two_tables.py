@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 import lgcn
-from lgcn.predictions import write_predictions
+from lgcn.inference.predictions import write_predictions
 
 
 def example_files(folder: Path) -> tuple[Path, Path, str]:

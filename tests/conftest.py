@@ -101,7 +101,7 @@ def lgcn_(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Output]:
     """Runs a command line in this process. No failure may show a traceback."""
-    from lgcn import cli
+    from lgcn.cli import app as cli
 
     monkeypatch.setenv("LGCN_DEBUG", "1")  # a bug is raised, not reported in a line
 

@@ -5,14 +5,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lgcn.data import load_dataset
-    from lgcn.data.convert import from_networkx, from_scipy
-    from lgcn.data.tables.import_tables import from_tables
+    from lgcn.datasets import load_dataset
     from lgcn.estimator import LGCNClassifier
     from lgcn.graph import Graph
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
     from lgcn.ops import k_largest
     from lgcn.sampling import SubgraphLoader, select_subgraph
+    from lgcn.tables.convert import from_networkx, from_scipy
+    from lgcn.tables.from_tables import from_tables
 
 __version__ = "0.1.0"
 
@@ -44,11 +44,11 @@ _HOME = {
     "LGCNClassifier": "lgcn.estimator",
     "LGConv": "lgcn.nn",
     "SubgraphLoader": "lgcn.sampling",
-    "from_networkx": "lgcn.data.convert",
-    "from_scipy": "lgcn.data.convert",
-    "from_tables": "lgcn.data.tables.import_tables",
+    "from_networkx": "lgcn.tables.convert",
+    "from_scipy": "lgcn.tables.convert",
+    "from_tables": "lgcn.tables.from_tables",
     "k_largest": "lgcn.ops",
-    "load_dataset": "lgcn.data",
+    "load_dataset": "lgcn.datasets",
     "select_subgraph": "lgcn.sampling",
 }
 

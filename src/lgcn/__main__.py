@@ -7,7 +7,7 @@ import sys
 def main() -> None:
     """Runs the command line; Ctrl-C ends it in one line also while it is being imported."""
     try:
-        from lgcn import cli
+        from lgcn.cli import app as cli
     except KeyboardInterrupt:
         sys.stderr.write("Error: stopped\n")
         os._exit(130)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.training import Config, train
 
 from .small import SETTINGS, write_toml

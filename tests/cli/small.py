@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.graph import Graph
 
 SETTINGS: dict[str, Any] = {

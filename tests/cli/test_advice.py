@@ -76,7 +76,7 @@ def test_a_data_set_is_downloaded_as_the_message_says(lgcn_, monkeypatch: pytest
     def download(url: str, *_: Any) -> None:
         asked.append(url)
 
-    monkeypatch.setattr("lgcn.data.download.download", download)
+    monkeypatch.setattr("lgcn.datasets.download.download", download)
     lgcn_(*command[1].split())
     assert len(asked) == 8
 

@@ -76,7 +76,7 @@ def test_too_little_memory_for_a_step(lgcn_, monkeypatch: pytest.MonkeyPatch, al
 def test_too_little_memory_elsewhere(
     lgcn_, monkeypatch: pytest.MonkeyPatch, trained: Path, allocate: Any
 ):
-    monkeypatch.setattr("lgcn.data.load_dataset", allocate)
+    monkeypatch.setattr("lgcn.datasets.load_dataset", allocate)
     for command in (TRAIN, ("predict", trained, "--output", "p.csv"), ("evaluate", trained)):
         output = lgcn_(*command)
         assert output.code == 1

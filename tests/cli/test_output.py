@@ -6,7 +6,7 @@ import pytest
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 
-from lgcn.cli_output import SafeConsole, visible
+from lgcn.cli.output import SafeConsole, visible
 
 HARM = "a\x1b[2J\x07\x9bm\u202eb\udcff"
 SHOWN = r"a\x1b[2J\x07\x9bm\u202eb\udcff"

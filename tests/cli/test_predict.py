@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-import lgcn.data
-from lgcn.data import synthetic
+import lgcn.datasets
+from lgcn.datasets import synthetic
 from lgcn.training import Run
 
 from .small import SETTINGS, several_labels, write_npz
@@ -87,8 +87,8 @@ def test_names_of_nodes_and_classes_are_used(lgcn_, place: Path):
 
 
 def test_several_labels_share_a_cell(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    several = lgcn.data.DATASETS["synthetic"]._replace(load=several_labels)
-    monkeypatch.setitem(lgcn.data.DATASETS, "several", several)
+    several = lgcn.datasets.DATASETS["synthetic"]._replace(load=several_labels)
+    monkeypatch.setitem(lgcn.datasets.DATASETS, "several", several)
     lgcn_("train", "--dataset", "several", "--set", "max_epochs=30", "--out", "a")
     assert lgcn_("predict", "a", "--output", "p.csv").code == 0
     table = rows("p.csv")

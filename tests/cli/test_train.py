@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-import lgcn.data
-from lgcn import cli
+import lgcn.datasets
+from lgcn.cli import app as cli
 from lgcn.training import Run
 
 from .small import SETTINGS, lasting, several_labels
@@ -58,8 +58,8 @@ def test_train_says_both_rules_and_what_is_next(lgcn_):
 
 
 def test_label_accuracy_is_shown_as_no_f1(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    several = lgcn.data.DATASETS["synthetic"]._replace(load=several_labels)
-    monkeypatch.setitem(lgcn.data.DATASETS, "several", several)
+    several = lgcn.datasets.DATASETS["synthetic"]._replace(load=several_labels)
+    monkeypatch.setitem(lgcn.datasets.DATASETS, "several", several)
     output = lgcn_("train", "--dataset", "several", "--set", "max_epochs=2", "--out", "a")
     assert "share of node-label pairs (not F1)" in output.out
     assert "micro_f1" in output.out

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lgcn import predictions
-from lgcn.data.store import generate
+from lgcn.inference import predictions
+from lgcn.store import generate
 from lgcn.training import Run, loop
 
 from .small import write_npz
@@ -80,7 +80,7 @@ def test_mistakes_are_reported_before_torch_is_imported(trained: Path):
     write_tables()
     code = f"""
 import sys
-from lgcn.cli import main
+from lgcn.cli.app import main
 for line in {[*MISTAKES, *ANSWERS]!r}:
     sys.argv = ["lgcn", *line.split()]
     try:

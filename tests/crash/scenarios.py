@@ -99,7 +99,7 @@ def read_saved(path: Path) -> Any:
 
 
 def read_store(path: Path) -> Any:
-    from lgcn.data.store.open_store import open_store
+    from lgcn.store.open_store import open_store
 
     open_store(path)
     return snapshot(path)

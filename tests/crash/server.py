@@ -27,15 +27,16 @@ import numba
 import pyarrow as pa
 import torch
 
-import lgcn.experiments.reproduce
-import lgcn.experiments.runner
-from lgcn import LGCNClassifier, cli
-from lgcn.data import synthetic
-from lgcn.data.download import download
-from lgcn.data.store.open_store import write_store
+import lgcn.paper.reproduce
+import lgcn.paper.runner
+from lgcn import LGCNClassifier
+from lgcn.cli import app as cli
+from lgcn.datasets import synthetic
+from lgcn.datasets.download import download
 from lgcn.errors import LGCNError
-from lgcn.experiments.jobs import Job
-from lgcn.experiments.records import make_record
+from lgcn.paper.jobs import Job
+from lgcn.paper.records import make_record
+from lgcn.store.open_store import write_store
 from lgcn.training import loop
 
 from .scenarios import GRAPH, IMPORT, TABLE, TRAIN, write_inputs
@@ -63,8 +64,8 @@ def _prepare() -> None:
     pa.set_cpu_count(1)
     loop.CHECKPOINT_SECONDS = -1.0  # a checkpoint after each epoch
     # Runs that take no time, in this process and without data sets.
-    lgcn.experiments.runner.run_tasks = _run_tasks
-    lgcn.experiments.reproduce._possible = lambda plan, root: (plan, [])
+    lgcn.paper.runner.run_tasks = _run_tasks
+    lgcn.paper.reproduce._possible = lambda plan, root: (plan, [])
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         write_inputs(Path(folder))
         for arguments in (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lgcn import Graph
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.estimator import LGCNClassifier
 
 from .small import small

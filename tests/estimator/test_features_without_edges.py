@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from lgcn import Graph, load_dataset
 from lgcn.errors import CheckpointError, UsageError
 from lgcn.estimator import LGCNClassifier
-from lgcn.estimator_input import as_tensor, same_features
+from lgcn.estimator.inputs import as_tensor, same_features
 
 from .small import parts, small
 

@@ -16,10 +16,10 @@ import pyarrow.parquet
 import torch
 
 from lgcn import LGCNClassifier
-from lgcn.data.check import check_graph
-from lgcn.data.tables.encoder import FeatureEncoder
-from lgcn.data.tables.import_tables import import_tables
+from lgcn.datasets.check import check_graph
 from lgcn.errors import LGCNError
+from lgcn.tables.encoder import FeatureEncoder
+from lgcn.tables.from_tables import import_tables
 
 from .rules import check_message
 

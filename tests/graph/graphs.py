@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lgcn import Graph
-from lgcn.csr import CSR
+from lgcn.graph.csr import CSR
 
 RandomGraph = Callable[..., Graph]
 PATH = torch.tensor([[0, 1, 2], [1, 2, 3]])  # 0 -> 1 -> 2 -> 3

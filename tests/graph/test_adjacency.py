@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from lgcn import Graph
-from lgcn.csr import to_csr
+from lgcn.graph.csr import to_csr
 
 from .graphs import RandomGraph, dense
 

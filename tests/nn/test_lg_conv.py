@@ -12,7 +12,7 @@ from torch.nn import Conv1d, Flatten, Linear, Module, Sequential
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from lgcn import Graph, LGConv
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.nn import lg_conv
 from lgcn.nn.lg_conv import Rank
 from lgcn.ops import spmm
@@ -289,7 +289,7 @@ def test_adjacency_dropout_is_that_of_removed_edges(random_graph: RandomGraph, z
 def test_adjacency_dropout_among_competing_zeros_keeps_the_structure(
     random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lgcn.csr.CSR.drop_edges", None)
+    monkeypatch.setattr("lgcn.graph.csr.CSR.drop_edges", None)
     graph, conv = random_graph(), LGConv(5, 3, k=4, zeros="compete", adj_dropout=0.5)
     assert not torch.allclose(conv(graph.x, graph), conv(graph.x, graph))
 

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lgcn.memory import OutOfMemory
 from lgcn.ops import atomics, reference
+from lgcn.utils.memory import OutOfMemory
 
 from .graphs import Case, assert_same, cases
 

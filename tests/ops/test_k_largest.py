@@ -11,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lgcn.ops import csr, k_largest, k_largest_values
+from lgcn.ops import k_largest, k_largest_values
+from lgcn.ops import structure as csr
 from lgcn.ops.k_largest import k_largest_grid
 
 from .graphs import DTYPES, Case, assert_same, cases, oracle, random_graph

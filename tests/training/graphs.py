@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn import Module
 
-from lgcn.data import synthetic
+from lgcn.datasets import synthetic
 from lgcn.graph import Graph
 from lgcn.training import Config
 

@@ -24,7 +24,7 @@ def test_scores_by_blocks_are_those_of_the_whole(
     parts = evaluation.whole_graphs(graph)
     whole = evaluate(model, parts, ("val", "test"))
     monkeypatch.setattr(evaluation, "BLOCK_NODES", 10)
-    monkeypatch.setattr("lgcn.layerwise.MAX_READ_ROWS", 7)
+    monkeypatch.setattr("lgcn.nn.layerwise.MAX_READ_ROWS", 7)
     blocks = evaluate(model, parts, ("val", "test"))
     assert blocks.keys() == whole.keys()
     for split, scores in whole.items():
@@ -74,7 +74,7 @@ def test_a_sample_is_bounded_without_max_nodes() -> None:
 def test_sampled_neighbours_score_each_node_once(
     make: Callable[[], Graph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lgcn.sampling.neighbors.N_INIT", 25)
+    monkeypatch.setattr("lgcn.sampling.alternatives.neighbors.N_INIT", 25)
     graph = make()
     config = settings(evaluate_on="neighbors", fanout=(3, 2))
     parts = evaluation_graphs(graph, config)

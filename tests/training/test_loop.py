@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import predict
 from lgcn.sampling import NeighborLoader
 from lgcn.training import Run, State, checks, evaluate, loop, train
+from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.training.loop import train_epochs
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph

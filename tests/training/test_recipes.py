@@ -9,7 +9,7 @@ import torch
 from lgcn import LGCN, Graph, LGConv
 from lgcn.errors import UsageError
 from lgcn.nn import Diffusion
-from lgcn.nn.baselines import GAT, GCN, GCNII, MLP, ChebNet, GraphSAGE
+from lgcn.paper.baselines import GAT, GCN, GCNII, MLP, ChebNet, GraphSAGE
 from lgcn.training import Config, ModelSpec, recipes
 from lgcn.training.recipes import recipe_names, recipe_settings
 

@@ -11,8 +11,8 @@ import torch
 
 from lgcn.estimator import LGCNClassifier
 from lgcn.nn.models import MODELS
+from lgcn.paper.baselines.planetoid import train_planetoid
 from lgcn.training import Config, step, train
-from lgcn.training.baselines.planetoid import train_planetoid
 
 from .graphs import digest, settings, small_graph
 

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from lgcn.csr import CSR
 from lgcn.graph import Graph
+from lgcn.graph.csr import CSR
 from lgcn.nn.gcn_layer import GCNLayer
 
 

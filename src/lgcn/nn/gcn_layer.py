@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from lgcn.csr import CSR
-from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
+from lgcn.graph.csr import CSR
 from lgcn.ops import spmm
-from lgcn.ops.csr import csr_parts
+from lgcn.ops.dropout import dropout as drop
+from lgcn.ops.structure import csr_parts
 
 Aggregate = Literal["normalized", "sum", "none"]
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Conv1d, Dropout, Module, Parameter, Sequential
 
-from lgcn.dropout import dropout
+from lgcn.ops.dropout import dropout
 
 # Entries of a convolution's matrix up to which one product is faster than a convolution on the
 # CPU: clearly so for the paper's widths (43 thousand); at twice the limit they are equal.

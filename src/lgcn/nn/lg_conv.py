@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn import Conv1d, Module
 from torch_geometric.nn.inits import reset
 
-from lgcn.csr import CSR, to_csr
-from lgcn.dropout import dropout as drop
 from lgcn.graph import Graph
+from lgcn.graph.csr import CSR, to_csr
 from lgcn.nn.grid_cnn import SharedKernel, double_cnn, single_cnn
 from lgcn.ops import spmm
+from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.k_largest import Zeros, k_largest_grid
 
 Rank = Literal["raw", "normalized"]

@@ -8,14 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, Module, ModuleList
 
-from lgcn.choices import ACTIVATIONS
-from lgcn.dropout import drop_rows, drop_whole
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
+from lgcn.ops.dropout import drop_rows, drop_whole
 from lgcn.ops.k_largest import Zeros
+from lgcn.utils.choices import ACTIVATIONS
 
 BatchNorm = Literal["none", "running", "batch"]
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from torch.nn import Module
 
-from lgcn.choices import MODELS
+from lgcn.utils.choices import MODELS
 
 
 def model_class(name: str) -> type[Module]:

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.jit import jit, jit_parallel
 from lgcn.ops import simd
-from lgcn.ops.csr import transpose
 from lgcn.ops.reference import compute_dtype, first_slot
+from lgcn.ops.structure import transpose
+from lgcn.utils.jit import jit, jit_parallel
 
 # Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
 # That would change how torch adds up, and so the last bits of all that follows; so it starts here.

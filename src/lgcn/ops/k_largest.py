@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.limits import MAX_INT32
 from lgcn.ops import reference
 from lgcn.ops.backend import backend
-from lgcn.ops.csr import (
+from lgcn.ops.structure import (
     FLOAT_DTYPES,
     INDEX_DTYPES,
     check_layout,
@@ -18,6 +17,7 @@ from lgcn.ops.csr import (
     max_degree,
     structure,
 )
+from lgcn.utils.limits import MAX_INT32
 
 Zeros = Literal["pad", "compete"]
 

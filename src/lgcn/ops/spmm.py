@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lgcn.ops.backend import backend
-from lgcn.ops.csr import FLOAT_DTYPES, check_layout, check_range, check_shape
+from lgcn.ops.structure import FLOAT_DTYPES, check_layout, check_range, check_shape
 
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:

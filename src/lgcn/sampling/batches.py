@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.csr import node_numbers
 from lgcn.graph import Graph
+from lgcn.graph.csr import node_numbers
 
 
 class BatchOptions(TypedDict, total=False):

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from lgcn.graph import Graph
+from lgcn.sampling.algorithm1 import select_subgraph
 from lgcn.sampling.batches import BatchLoader
-from lgcn.sampling.starts import draw, expected_counts, start_weights
-from lgcn.sampling.subgraph import select_subgraph
+from lgcn.sampling.start_nodes import draw, expected_counts, start_weights
 
 
 class _Start(NamedTuple):
@@ -43,7 +43,7 @@ class SubgraphLoader(BatchLoader):
             batch is the mean over all its training nodes. ``"balanced"``: each class as often as
             any other. ``"degree"``: in proportion to the number of neighbours plus one. The batches
             of the latter two have a ``node_weight``, by which the expected loss is the mean over
-            all roots, see :mod:`lgcn.sampling.starts`; it is taken in the start nodes alone.
+            all roots, see :mod:`lgcn.sampling.start_nodes`; it is taken in the start nodes alone.
             (default: ``"uniform"``)
         seed: (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares them when asked. (default: 1)

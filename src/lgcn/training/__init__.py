@@ -4,20 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lgcn.training.checkpoint import ModelSpec, Run
-    from lgcn.training.config import Config
     from lgcn.training.evaluation import evaluate
     from lgcn.training.loop import Result, train
+    from lgcn.training.run_folder import ModelSpec, Run
+    from lgcn.training.settings import Config
     from lgcn.training.state import State
 
 __all__ = ["Config", "ModelSpec", "Result", "Run", "State", "evaluate", "train"]
 
 # Imported when first used: settings and run folders are checked before torch is imported.
 _HOME = {
-    "Config": "lgcn.training.config",
-    "ModelSpec": "lgcn.training.checkpoint",
+    "Config": "lgcn.training.settings",
+    "ModelSpec": "lgcn.training.run_folder",
     "Result": "lgcn.training.loop",
-    "Run": "lgcn.training.checkpoint",
+    "Run": "lgcn.training.run_folder",
     "State": "lgcn.training.state",
     "evaluate": "lgcn.training.evaluation",
     "train": "lgcn.training.loop",

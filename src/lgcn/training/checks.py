@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from lgcn.csr import CSR, row_sums
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.memory import OutOfMemory, available_memory
-from lgcn.sizes import format_memory
-from lgcn.training.config import Config
+from lgcn.graph.csr import CSR, row_sums
+from lgcn.training.settings import Config
+from lgcn.utils.memory import OutOfMemory, available_memory
+from lgcn.utils.sizes import format_memory
 
 # Features with more values are not read before the training, in which NaN would show.
 CHECKED_VALUES = 2**27

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from lgcn.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.graph import Graph
-from lgcn.inference import forward
-from lgcn.layerwise import layerwise, read_blocks
+from lgcn.nn.layerwise import layerwise, read_blocks
 from lgcn.nn.lgcn import LGCN
+from lgcn.nn.whole_graph import forward
 from lgcn.sampling import NeighborLoader, select_subgraph, separate
 from lgcn.training import metrics
-from lgcn.training.config import Config
+from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
+from lgcn.training.settings import Config
 
 # The scores of a graph with more nodes are looked at by blocks.
 BLOCK_NODES = 2**18

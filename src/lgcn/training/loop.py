@@ -18,14 +18,11 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import TrainingDiverged, TrainingInterrupted, UsageError, WriteError
-from lgcn.generators import Generators, initializing_from, random_seed
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
-from lgcn.training.checkpoint import ModelSpec, Run
 from lgcn.training.checks import check_k, check_trainable, unusual_values
-from lgcn.training.config import Config
 from lgcn.training.evaluation import (
     Scored,
     calibration,
@@ -35,9 +32,12 @@ from lgcn.training.evaluation import (
     split_scores,
     whole_graphs,
 )
+from lgcn.training.run_folder import ModelSpec, Run
+from lgcn.training.settings import Config
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
 from lgcn.training.state import Rates, State, copy_weights, restore, save
 from lgcn.training.step import Step
+from lgcn.utils.generators import Generators, initializing_from, random_seed
 
 CHECKPOINT_SECONDS = 10.0
 BATCHES_LISTED = 100  # of the first epoch in the record

@@ -16,8 +16,8 @@ from lgcn.sampling import (
     SubgraphLoader,
 )
 from lgcn.sampling.batches import BatchLoader
-from lgcn.training.config import Config
 from lgcn.training.nadam import Nadam
+from lgcn.training.settings import Config
 
 WALK_LENGTH = 4  # where max_hops is none
 

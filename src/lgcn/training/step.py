@@ -10,12 +10,12 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import UsageError
-from lgcn.generators import Generators, drawing_from, random_seed
 from lgcn.graph import Graph
-from lgcn.memory import needs_memory
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight
-from lgcn.training.config import Config
+from lgcn.training.settings import Config
+from lgcn.utils.generators import Generators, drawing_from, random_seed
+from lgcn.utils.memory import needs_memory
 
 # Steps on a batch before it is captured: in these the kernels are compiled, and all that is found
 # out once about a graph is found out, which needs waiting for the GPU.

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from lgcn.errors import START_AGAIN, CheckpointError, one_line
-from lgcn.files import atomic, open_plain
-from lgcn.sizes import check_memory
+from lgcn.utils.files import atomic, open_plain
+from lgcn.utils.sizes import check_memory
 
 # How safetensors names the types of numbers, in the order of the tensors in a file.
 DTYPES = {

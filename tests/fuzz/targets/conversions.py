@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgcn import Graph
-from lgcn.csr import CSR
-from lgcn.data.convert import from_scipy
-from lgcn.estimator_input import graph_of
+from lgcn.estimator.inputs import graph_of
+from lgcn.graph.csr import CSR
+from lgcn.tables.convert import from_scipy
 
 from ..references import assert_same
 from ..rules import Refused, argument_errors, wrong

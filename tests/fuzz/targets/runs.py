@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lgcn import Graph, LGCNClassifier
-from lgcn.data.tables.import_tables import from_tables
+from lgcn.tables.from_tables import from_tables
 from lgcn.training import Run, loop, train
 from training.graphs import settings, small_graph
 

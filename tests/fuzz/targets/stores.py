@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from lgcn import Graph, select_subgraph
-from lgcn.data.store.format import DTYPES, header_digest
-from lgcn.data.store.open_store import Store, open_store, write_store
+from lgcn.store.format import DTYPES, header_digest
+from lgcn.store.open_store import Store, open_store, write_store
 
 from ..json_values import altered_json
 from ..rules import file_errors

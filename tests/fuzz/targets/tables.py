@@ -5,7 +5,7 @@ import io
 import re
 from typing import Any
 
-from lgcn.data.tables.import_tables import import_tables
+from lgcn.tables.from_tables import import_tables
 
 from ..rules import Refused
 from ..scratch import scratch

@@ -1,0 +1,182 @@
+"""Cora, Citeseer and Pubmed in the files of Yang et al., with their public split."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lgcn.datasets.checksums import PLANETOID
+from lgcn.datasets.locate import cache_folder, find_files, missing_files
+from lgcn.datasets.pickles import read_pickle
+from lgcn.errors import DataError
+from lgcn.graph.features import row_normalize, sparse_tensor
+from lgcn.utils.arrays import check_array
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
+
+URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/"
+PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
+PYG_NAMES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+NUM_VAL = 500
+
+
+def load_planetoid(
+    name: str, root: str | Path | None = None, *, normalize_features: bool = True
+) -> Graph:
+    """Loads one of the three citation graphs; downloads it where it is not on this machine.
+
+    The split is the public one: 20 nodes a class to train, 500 to validate, 1000 to test. Citeseer
+    has 15 nodes without features or label; they have zeros and class -1, and are in no mask.
+
+    Args:
+        name: "cora", "citeseer" or "pubmed".
+        root: See :func:`lgcn.datasets.load_dataset`. (default: none)
+        normalize_features: Divide each node's features by their sum. (default: ``True``)
+    """
+    files = find_files(_file_names(name), root, _subfolders(name)) or _download(name, root)
+    import scipy.sparse
+    import torch
+
+    from lgcn.graph import Graph
+
+    paths = dict(zip(PARTS, files, strict=True))
+    allx, tx = (_read_matrix(paths[part]) for part in ("allx", "tx"))
+    num_known, num_test = allx.shape[0], tx.shape[0]
+    num_features = allx.shape[1]
+    if tx.shape[1] != num_features:
+        raise DataError(
+            f"{paths['tx']} has {tx.shape[1]} features and {paths['allx']} has {num_features}: "
+            "the files do not belong together"
+        )
+    ally, ty = _read_classes(paths["ally"], num_known), _read_classes(paths["ty"], num_test)
+    num_train = len(_read_classes(paths["y"], _read_matrix(paths["x"]).shape[0]))
+    if num_train + NUM_VAL > num_known:
+        raise DataError(
+            f"{paths['allx']} must have the {num_train} training nodes and {NUM_VAL} more to "
+            f"validate, got {num_known}: the files do not belong together"
+        )
+    test_nodes = _read_test_nodes(paths["test.index"], num_known, num_test)
+    num_nodes = int(test_nodes.max()) + 1
+
+    # Row of each node in [allx; tx; a row of zeros for the nodes that are in neither].
+    row = np.full(num_nodes, num_known + num_test)
+    row[:num_known] = np.arange(num_known)
+    row[test_nodes] = num_known + np.arange(num_test)
+    nothing = scipy.sparse.csr_matrix((1, num_features))
+    features = scipy.sparse.vstack([allx, tx, nothing], format="csr")[row]
+    classes = np.concatenate([ally, ty, [-1]])[row]
+
+    masks = torch.zeros(3, num_nodes, dtype=torch.bool)
+    masks[0, :num_train] = True
+    masks[1, num_train : num_train + NUM_VAL] = True
+    masks[2, torch.from_numpy(test_nodes)] = True
+    return Graph.from_edge_index(
+        torch.from_numpy(_read_edges(paths["graph"], num_nodes)),
+        undirected=True,
+        x=sparse_tensor(
+            row_normalize(features) if normalize_features else features, f"the features of {name}"
+        ),
+        y=torch.from_numpy(classes),
+        train_mask=masks[0].clone(),
+        val_mask=masks[1].clone(),
+        test_mask=masks[2].clone(),
+        name=name,
+    )
+
+
+def planetoid_files(name: str, root: str | Path | None = None) -> list[Path]:
+    """Where the eight files are on this machine."""
+    files = find_files(_file_names(name), root, _subfolders(name))
+    if files is None:
+        raise missing_files(
+            name,
+            _file_names(name),
+            root,
+            _subfolders(name),
+            advice=f"or download them by: lgcn data info {name}",
+        )
+    return files
+
+
+def _file_names(name: str) -> list[str]:
+    return [f"ind.{name}.{part}" for part in PARTS]
+
+
+def _subfolders(name: str) -> list[str]:
+    names = dict.fromkeys((PYG_NAMES[name], name.capitalize(), name))
+    return ["planetoid", *(f"{name}/raw" for name in names)]
+
+
+def _download(name: str, root: str | Path | None) -> list[Path]:
+    from lgcn.datasets.download import download  # imports Python's HTTP
+
+    targets = [cache_folder() / "planetoid" / file for file in _file_names(name)]
+    try:
+        for target in targets:
+            if not target.is_file():
+                download(URL + target.name, PLANETOID[target.name], target)
+    except DataError as error:
+        missing = missing_files(name, _file_names(name), root, _subfolders(name))
+        raise DataError(f"{missing}\nDownloading them failed: {error}") from error
+    return targets
+
+
+def _read_matrix(path: Path) -> Any:
+    from scipy.sparse import issparse
+
+    value = read_pickle(path)
+    if not issparse(value):
+        raise DataError(f"{path} must hold a sparse matrix, got {type(value).__name__}")
+    return value
+
+
+def _read_classes(path: Path, num_rows: int) -> Any:
+    """Class of each row of a one-hot matrix, -1 for rows of zeros."""
+    value = read_pickle(path)
+    if not isinstance(value, np.ndarray):
+        raise DataError(f"{path} must hold an array, got {type(value).__name__}")
+    check_array(value, "the label matrix", path, (num_rows, None), low=0, high=1)
+    if value.shape[1] == 0:
+        raise DataError(f"{path}: the label matrix must have one column a class, got none")
+    labels = value.sum(axis=1)
+    if (labels > 1).any():
+        raise DataError(f"{path}: a node must have at most one class, got {int(labels.max())}")
+    return np.where(labels == 0, -1, value.argmax(axis=1))
+
+
+def _read_test_nodes(path: Path, num_known: int, num_test: int) -> Any:
+    try:
+        nodes = np.array([int(line) for line in path.read_text("ascii").split()], dtype=np.int64)
+    except (ValueError, OverflowError, OSError) as error:
+        raise DataError(f"{path} must hold one node number a line: {error}") from error
+    # Citeseer's numbers have gaps of 15 in all. Far larger ones are damage, and would ask for
+    # memory by the number of nodes.
+    limit = num_known + 2 * num_test
+    check_array(nodes, "test nodes", path, (num_test,), integer=True, low=num_known, high=limit)
+    if num_test == 0 or len(np.unique(nodes)) != num_test:
+        raise DataError(f"{path} must hold different node numbers, got some twice or none at all")
+    return nodes
+
+
+def _read_edges(path: Path, num_nodes: int) -> Any:
+    """[2, E] from a dict that lists the neighbours of each node."""
+    lists = read_pickle(path)
+    if not isinstance(lists, dict) or not all(isinstance(v, list) for v in lists.values()):
+        raise DataError(f"{path} must hold a dict of lists of neighbours")
+    counts = [len(v) for v in lists.values()]
+    # A list can stand for many nodes, so that a small file could ask for any amount of memory.
+    if 2 * sum(counts) > path.stat().st_size:  # bytes that a neighbour takes at least
+        raise DataError(
+            f"{path} is damaged: it lists {sum(counts)} neighbours, more than fit in its "
+            f"{path.stat().st_size} bytes"
+        )
+    neighbors = list(itertools.chain.from_iterable(lists.values()))
+    for node in itertools.chain(lists, neighbors):
+        if not isinstance(node, int) or not 0 <= node < num_nodes:
+            raise DataError(f"{path} must name nodes from 0 to {num_nodes - 1}, got {node!r}")
+    source = np.repeat(np.array(list(lists), dtype=np.int64), counts)
+    return np.stack([source, np.array(neighbors, dtype=np.int64)])

@@ -1,0 +1,5 @@
+"""The scikit-learn face: :class:`lgcn.LGCNClassifier`."""
+
+from lgcn.estimator.classifier import LGCNClassifier
+
+__all__ = ["LGCNClassifier"]

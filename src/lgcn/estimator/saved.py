@@ -1,0 +1,148 @@
+"""The folder of a saved :class:`lgcn.LGCNClassifier`: a run folder with ``estimator.json``.
+
+``estimator.json`` holds the constructor's arguments, the classes with their type, and whether the
+fitted graph had edges. A folder without it, as ``lgcn train`` leaves it, has its classes as texts,
+and its graph had edges.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lgcn.errors import CheckpointError
+from lgcn.training import ModelSpec, Run
+from lgcn.training.setup import pick_device
+from lgcn.utils.files import replaced_folder
+
+FORMAT = 1
+TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+def save(estimator: Any, folder: Path) -> None:
+    """Writes a fitted estimator."""
+    params = {key: _plain(value) for key, value in estimator.get_params().items()}
+    if not isinstance(estimator.random_state, Integral | None):
+        params["random_state"] = estimator.config_.seed  # a generator; this is what it gave
+    classes = estimator.classes_.tolist()
+    names = getattr(estimator, "feature_names_in_", None)
+    record = {
+        "format": FORMAT,
+        "params": params,
+        "classes": {"type": type(classes[0]).__name__, "values": classes},
+        "feature_names_in": None if names is None else names.tolist(),
+        "has_edges": estimator.has_edges_,
+    }
+    run = Run(folder)
+    spec = ModelSpec(
+        estimator.n_features_in_,
+        len(classes),
+        estimator.multi_label_,
+        tuple(estimator.label_names_),
+    )
+    with run.locked():
+        if run.holds_work and not run.other_files():  # the old model stays until all is written
+            with replaced_folder(folder) as new:
+                _write(estimator, Run(new), spec, record)
+        else:
+            _write(estimator, run, spec, record)
+
+
+def _write(estimator: Any, run: Run, spec: ModelSpec, record: dict[str, Any]) -> None:
+    run.start(estimator.config_, spec, estimator.encoder_)
+    run.write_json("estimator.json", record)
+    # Last, since a run with a result counts as finished.
+    run.finish(estimator.model_.state_dict(), estimator.result_)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers, which a search over arrays sets, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def load(kind: Any, folder: Path, device: str | None) -> Any:
+    """An estimator of class ``kind`` from a folder whose files are checked in full."""
+    run = Run(folder)
+    model, config, spec = run.load_model()
+    result = run.result()
+    labels = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
+    classes = np.arange(spec.num_classes) if spec.multi_label else np.array(labels)
+    params: dict[str, Any] = {
+        key: getattr(config, key) for key in kind().get_params() if hasattr(config, key)
+    }
+    params["random_state"] = config.seed
+    names, has_edges = None, True
+    if (folder / "estimator.json").exists():
+        try:
+            record = run.read_json("estimator.json")
+            if not isinstance(record, dict):
+                raise ValueError(f"it must hold an object, got {type(record).__name__}")
+            if record["format"] != FORMAT:
+                raise ValueError(f"format must be {FORMAT}, got {record['format']!r}")
+            params = _params(record["params"], kind)
+            classes = _classes(record["classes"], spec)
+            names = _feature_names(record["feature_names_in"], spec)
+            has_edges = record.get("has_edges", True)  # folders of version 0.1.0 do not say
+            if not isinstance(has_edges, bool):
+                raise ValueError(f"has_edges must be true or false, got {has_edges!r}")
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{folder / 'estimator.json'} is damaged: {error}") from error
+    if device is not None:
+        params["device"] = device
+    estimator = kind(**params)
+    estimator.classes_ = classes
+    estimator.multi_label_ = spec.multi_label
+    estimator.label_names_ = labels
+    estimator.n_features_in_ = spec.num_features
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator.encoder_ = run.encoder()
+    estimator.graph_ = None
+    estimator.has_edges_ = has_edges
+    estimator.config_ = config
+    estimator.model_ = model.to(pick_device(config.device if device is None else device))
+    estimator.result_ = result
+    estimator.temperature_ = run.temperature()
+    estimator.n_iter_ = result.get("epochs")
+    return estimator
+
+
+def _params(params: Any, kind: Any) -> dict[str, Any]:
+    known = kind().get_params()
+    if not isinstance(params, dict) or set(params) != set(known):
+        raise ValueError(f"params must be a table of {', '.join(known)}")
+    for key, value in params.items():
+        wanted = dict | None if key == "settings" else bool | int | float | str | None
+        if not isinstance(value, wanted):
+            raise ValueError(f"{key} must not be {value!r}")
+    return params
+
+
+def _classes(stored: Any, spec: ModelSpec) -> Any:
+    kind, values = stored["type"], stored["values"]
+    if kind not in TYPES:
+        raise ValueError(f"the type of classes must be one of {', '.join(TYPES)}, got {kind!r}")
+    if not isinstance(values, list) or len(values) != spec.num_classes:
+        raise ValueError(f"there must be {spec.num_classes} classes")
+    if any(type(value) is not TYPES[kind] for value in values):
+        raise ValueError(f"classes must all be of type {kind}")
+    if len(set(values)) != len(values) or (kind == "float" and not all(map(math.isfinite, values))):
+        raise ValueError("classes must be distinct and finite")
+    classes = np.array(values)
+    if classes.dtype.kind == "O":  # whole numbers beyond 64 bits
+        raise ValueError("classes must be numbers of 64 bits")
+    return classes
+
+
+def _feature_names(names: Any, spec: ModelSpec) -> list[str] | None:
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != spec.num_features:
+        raise ValueError(f"feature_names_in must have {spec.num_features} names")
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("feature_names_in must be texts")
+    return names

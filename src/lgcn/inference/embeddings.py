@@ -1,0 +1,111 @@
+"""Embeddings of nodes as files, written by blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from lgcn.errors import UsageError
+from lgcn.utils.files import atomic, is_stream
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lgcn.nn.layerwise import OnProgress
+
+SUFFIXES = (".npy", ".parquet")
+
+
+def check_output(path: str | Path) -> Path:
+    """The path, if embeddings can be written there: to be asked before the work."""
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(
+            f"the file of embeddings must end in {' or '.join(SUFFIXES)} (--output), got {path}"
+        )
+    if path.is_dir():
+        raise UsageError(f"the file of embeddings (--output) must be a file, got the folder {path}")
+    if is_stream(path):
+        raise UsageError(
+            f"the file of embeddings (--output) must be a file, got the pipe or device {path}"
+        )
+    return path
+
+
+def write_embeddings(
+    embeddings: Tensor,
+    path: str | Path,
+    *,
+    node_ids: Callable[[int, int], Any] | None = None,
+    on_progress: OnProgress | None = None,
+) -> None:
+    """Writes one row a node to a ``.npy`` or a Parquet file; replaces a file there.
+
+    A ``.npy`` file is a matrix of the nodes in their order, without ids. A Parquet file has the
+    columns ``node`` and ``embedding``, a list of numbers. The file appears when all of it is
+    written.
+
+    Args:
+        embeddings: One row a node, see :func:`lgcn.nn.layerwise.layerwise`.
+        path: The file.
+        node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
+            :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
+        on_progress: Called after every block with a name, the rows done, and all rows.
+    """
+    path = check_output(path)
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        if path.suffix.lower() == ".npy":
+            _write_npy(embeddings, file, on_progress)
+        else:
+            _write_parquet(embeddings, file, node_ids, on_progress)
+
+
+def _write_npy(embeddings: Tensor, file: IO[bytes], on_progress: OnProgress | None) -> None:
+    from lgcn.nn.layerwise import read_blocks
+
+    num_rows, width = embeddings.shape
+    dtype = embeddings[:0].numpy().dtype
+    header = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": (num_rows, width),
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    for _, stop, rows in read_blocks(embeddings):
+        file.write(rows.contiguous().numpy().data)
+        _tell(on_progress, stop, num_rows)
+
+
+def _write_parquet(
+    embeddings: Tensor,
+    file: IO[bytes],
+    node_ids: Callable[[int, int], Any] | None,
+    on_progress: OnProgress | None,
+) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from lgcn.nn.layerwise import read_blocks
+
+    writer = None
+    try:
+        for start, stop, rows in read_blocks(embeddings):
+            ids = np.arange(start, stop) if node_ids is None else node_ids(start, stop)
+            values = pa.array(rows.reshape(-1).numpy())
+            column = pa.FixedSizeListArray.from_arrays(values, embeddings.shape[1])
+            table = pa.table({"node": ids, "embedding": column})
+            if writer is None:
+                writer = parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+            _tell(on_progress, stop, embeddings.shape[0])
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _tell(on_progress: OnProgress | None, done: int, total: int) -> None:
+    if on_progress is not None:
+        on_progress("embeddings", done, total)

@@ -1,0 +1,234 @@
+"""Predictions as a table that people can use: their node ids, their label names, a confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lgcn.errors import UsageError
+from lgcn.utils.files import atomic, is_stream
+from lgcn.utils.numbers import real_number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lgcn.nn.layerwise import OnProgress
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+SEPARATOR = ";"  # between the labels of a node that has several
+# What a spreadsheet takes for a formula, also in the wide letters of East Asian text, and what of
+# it is a number.
+FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def predictions(
+    logits: Tensor,
+    label_names: Sequence[Any],
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+    node_ids: Any = None,
+    abstain_below: float | None = None,
+) -> pa.Table:
+    """The table of predictions, one row a node.
+
+    ===================  ========================================================================
+    ``node``             the user's id, or the number of the node
+    ``predicted``        the class; of several labels a node, those above one half, as ``"a;b"``;
+                         null where the model abstains
+    ``confidence``       the largest probability; of several labels a node, how sure the least
+                         certain one is
+    ``probability_A``    one column a class or label, calibrated by the temperature
+    ===================  ========================================================================
+
+    Args:
+        logits: Scores before softmax or sigmoid, [nodes, classes].
+        label_names: The names of the classes or labels, texts or numbers.
+        multi_label: Whether a node can have several labels. (default: ``False``)
+        temperature: Softmax temperature, see :mod:`lgcn.training.calibration`. (default: 1)
+        node_ids: The ids of the nodes. (default: their numbers)
+        abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
+    """
+    from lgcn.training.calibration import calibrated, confidence
+
+    num_nodes, num_classes = logits.shape
+    if len(label_names) != num_classes:
+        raise UsageError(
+            f"label_names must have one name a class ({num_classes}), got {len(label_names)}"
+        )
+    ids = _id_column(node_ids, num_nodes)
+    chances = calibrated(logits.detach().cpu(), multi_label, temperature)
+    sure = confidence(chances, multi_label)
+    abstains = None
+    if abstain_below is not None:
+        threshold = real_number("abstain_below", abstain_below, 0, 1)
+        abstains = (sure.double() < threshold).numpy()
+    if multi_label:
+        predicted = pa.array(_joined(chances, label_names), pa.string(), mask=abstains)
+    else:
+        index = pa.array(chances.argmax(dim=1).numpy(), mask=abstains)
+        predicted = pa.array(np.asarray(label_names).tolist()).take(index)
+    columns = {"node": ids, "predicted": predicted, "confidence": pa.array(sure.numpy())}
+    for name, column in zip(label_names, chances.t().contiguous(), strict=True):
+        columns[f"probability_{name}"] = pa.array(column.numpy())
+    return pa.table(columns)
+
+
+def prediction_blocks(
+    scores: Tensor,
+    label_names: Sequence[Any],
+    *,
+    node_ids: Callable[[int, int], Any] | None = None,
+    nodes: Tensor | None = None,
+    on_progress: OnProgress | None = None,
+    **options: Any,
+) -> Iterator[pa.Table]:
+    """The table of :func:`predictions` in pieces, so that it need not fit in memory.
+
+    Args:
+        scores: Scores before softmax or sigmoid, of all nodes.
+        label_names: The names of the classes or labels.
+        node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
+            :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
+        nodes: A mask of the nodes that the table is to have. (default: all)
+        on_progress: Called after each piece with a name, the nodes done, and all nodes.
+        **options: ``multi_label``, ``temperature`` and ``abstain_below`` of :func:`predictions`.
+    """
+    from lgcn.nn.layerwise import read_blocks
+
+    for start, stop, logits in read_blocks(scores):
+        ids = np.arange(start, stop) if node_ids is None else node_ids(start, stop)
+        table = predictions(logits, label_names, node_ids=ids, **options)
+        yield table if nodes is None else table.filter(nodes[start:stop].cpu().numpy())
+        if on_progress is not None:
+            on_progress("predictions", stop, scores.shape[0])
+
+
+def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
+    """The ids as a column, the numbers of the nodes where there are none."""
+    if not isinstance(node_ids, pa.Array):
+        node_ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
+        if node_ids.dtype.kind == "S":  # texts, which Arrow would take for bytes
+            node_ids = np.char.decode(node_ids, "utf-8", "replace")
+    shape = [len(node_ids)] if isinstance(node_ids, pa.Array) else list(node_ids.shape)
+    if shape != [num_nodes]:
+        raise UsageError(f"node_ids must have one id per node ({num_nodes}), got shape {shape}")
+    return pa.array(node_ids)
+
+
+def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """The labels of each node above one half, joined to one text."""
+    texts = [str(name) for name in names]
+    counts = (chances > 0.5).sum(dim=1).tolist()
+    labels = iter((chances > 0.5).nonzero()[:, 1].tolist())
+    rows = [SEPARATOR.join(texts[next(labels)] for _ in range(count)) for count in counts]
+    return np.array(rows, dtype=object)
+
+
+def check_output(path: str | Path) -> Path:
+    """The path, if predictions can be written there: to be asked before the work.
+
+    A pipe or a device such as ``/dev/stdout`` takes text alone: CSV where it has no ending.
+    """
+    path = Path(path)
+    if is_stream(path):
+        if _suffix(path) not in (".csv", ".tsv"):
+            raise UsageError(
+                f"a pipe or device takes predictions as .csv or .tsv alone (--output), got {path}"
+            )
+        return path
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(
+            f"the file of predictions must end in {', '.join(SUFFIXES)} (--output), got {path}"
+        )
+    if path.is_dir():
+        raise UsageError(
+            f"the file of predictions (--output) must be a file, got the folder {path}"
+        )
+    return path
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower() or (".csv" if is_stream(path) else "")
+
+
+class Written(NamedTuple):
+    """What a file of predictions holds."""
+
+    nodes: int
+    abstained: int
+    protected: int = 0  # texts that got a quote in front, see write_predictions
+
+
+def write_predictions(
+    tables: pa.Table | Iterable[pa.Table], path: str | Path, *, spreadsheet_safe: bool = True
+) -> Written:
+    """Writes a table as CSV, TSV or Parquet, by the ending of the path; replaces a file there.
+
+    The file appears when all of it is written. In text files a null is an empty cell, and texts
+    stand in quotes.
+
+    Args:
+        tables: The table, or its pieces (:func:`prediction_blocks`), at least one.
+        path: The file. A pipe or device is written to: it gets CSV where it has no ending.
+        spreadsheet_safe: In text files, put a ``'`` in front of ids and labels that start with
+            ``=``, ``+``, ``-``, ``@``, a tab or a line break, and are no numbers. Spreadsheets
+            would run them as formulas. ``False``, and a Parquet file, have them as they are.
+            (default: ``True``)
+    """
+    path = check_output(path)
+    suffix = _suffix(path)
+    pieces = iter([tables] if isinstance(tables, pa.Table) else tables)
+    first = next(pieces)
+    nodes = abstained = protected = 0
+    with (
+        atomic(path, streams=suffix != ".parquet") as temporary,
+        temporary.open("ab") as file,  # standard output may be a file that has content
+        _writer(file, suffix, first.schema) as writer,
+    ):
+        for table in chain([first], pieces):
+            if spreadsheet_safe and suffix != ".parquet":
+                table, number = _without_formulas(table)
+                protected += number
+            writer.write_table(table)
+            nodes += len(table)
+            abstained += table["predicted"].null_count
+    return Written(nodes, abstained, protected)
+
+
+def _without_formulas(table: pa.Table) -> tuple[pa.Table, int]:
+    """The table with a quote before each text that could be a formula, and the number of these."""
+    protected = 0
+    for place, column in enumerate(table.columns):
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        risky = pc.and_not(
+            pc.match_substring_regex(column, FORMULA), pc.match_substring_regex(column, NUMBER)
+        )
+        number = pc.sum(risky).as_py() or 0
+        if number:
+            quote, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
+            quoted = pc.binary_join_element_wise(quote, column, nothing)
+            table = table.set_column(
+                place, table.schema.field(place), pc.if_else(risky, quoted, column)
+            )
+            protected += number
+    return table, protected
+
+
+def _writer(file: IO[bytes], suffix: str, schema: pa.Schema) -> Any:
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetWriter(file, schema)
+    from pyarrow import csv
+
+    delimiter = "\t" if suffix == ".tsv" else ","
+    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=delimiter))

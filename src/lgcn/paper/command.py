@@ -1,0 +1,245 @@
+"""The command ``lgcn reproduce``: the paper's tables and figure."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from lgcn.cli.options import Json, Root
+from lgcn.cli.output import SafeConsole, err, out, print_json
+from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
+
+if TYPE_CHECKING:
+    from lgcn.paper.reproduce import Report
+    from lgcn.paper.runner import OnRun
+
+FAILURES_SHOWN = 20
+WIDTH = 120  # of tables in a file or a pipe
+
+
+def reproduce(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="table2, table3, table4, table5, figure5, ablation, text, best, best-graphs, "
+            "best-ppi, or all of them."
+        ),
+    ],
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these data sets, e.g. cora,citeseer. Repeatable."),
+    ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option(help="Only these systems, e.g. gcn,lgcn. Repeatable.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Runs of each system. Default: 10; 20 of best, 3 on PPI.")
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="The LGCN by one recipe alone: paper (its text), released (the authors' program) "
+            "or default. Default: all in Tables 2 to 4, lgcn's defaults in Table 5 and Figure 5."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One seed and few epochs: does everything run?")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="All seeds and epochs: the default.")
+    ] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Where all goes. Default: reproduce, and reproduce/quick with --quick."
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            help="Runs at a time, of one thread each. Default: one a core; on a GPU one, and more "
+            "of these small networks fit."
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="auto, cpu or cuda. Table 5's times are of this device; those of another that are "
+            "in --out stay."
+        ),
+    ] = "auto",
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Run the paper's experiments: tables, figure, and an ablation, each number with its runs.
+
+    Finished runs are kept in --out and not run again: the same command goes on where it was ended.
+    """
+    if quick and full:
+        raise UsageError("give one of --quick and --full, not both")
+    if processes is not None and processes < 1:
+        raise UsageError(f"--processes must be at least 1, got {processes}")
+    if folder is None:
+        folder = Path("reproduce/quick" if quick else "reproduce")
+    chosen: dict[str, Any] = {
+        "datasets": _names(datasets),
+        "models": _names(models),
+        "seeds": seeds,
+        "recipe": recipe,
+        "quick": quick,
+    }
+    try:
+        report = _run(target, chosen, folder, processes, device, root)
+    except KeyboardInterrupt:
+        raise TrainingInterrupted(
+            f"stopped; finished runs are kept. Resume with: {shlex.join(['lgcn', *sys.argv[1:]])}"
+        ) from None
+    _show(report, folder, as_json)
+
+
+def _run(
+    target: str,
+    chosen: dict[str, Any],
+    folder: Path,
+    processes: int | None,
+    device: str,
+    root: Path | None,
+) -> "Report":
+    from lgcn.paper.plans import make_plans
+
+    plans = make_plans(target, **chosen)
+    device = _device(device)
+    from lgcn.paper.reproduce import reproduce as run_reproduction
+
+    if processes is None:
+        processes = 1 if device == "cuda" else _cores()
+    with _progress() as on_run:
+        return run_reproduction(
+            plans,
+            folder,
+            _options(chosen),
+            root=None if root is None else str(root),
+            device=device,
+            processes=processes,
+            on_run=on_run,
+            on_timing=lambda names: err.print(f"measuring times: {', '.join(names)}"),
+        )
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """The names of options that were repeated, or have commas or spaces in them."""
+    return [name for text in given or () for name in text.replace(",", " ").split()]
+
+
+def _device(name: str) -> str:
+    if name not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"--device must be auto, cpu or cuda, got {name!r}")
+    from lgcn.training.setup import pick_device
+
+    return pick_device(name).type
+
+
+def _cores() -> int:
+    """Those that this program may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _options(chosen: dict[str, Any]) -> str:
+    """The options that decide what a table has; not where, or on what machine."""
+    parts = []
+    for key, value in chosen.items():
+        if value is True:
+            parts.append(f"--{key}")
+        elif value:
+            parts.append(f"--{key} {','.join(value) if isinstance(value, list) else value}")
+    return " ".join(parts)
+
+
+@contextmanager
+def _progress() -> "Iterator[OnRun]":
+    """A bar over the runs on a terminal, a line for each elsewhere."""
+    if not err.is_terminal:
+        yield lambda job, result, done, total: err.print(
+            escape(f"{done}/{total} {_run_text(job, result)}"), soft_wrap=True
+        )
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.fields[runs]}"),
+        BarColumn(bar_width=20),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=None, runs="starting")
+
+        def on_run(job: Any, result: Any, done: int, total: int) -> None:
+            text, runs = escape(_run_text(job, result)), f"run {done}/{total}"
+            bar.update(task, completed=done, total=total, description=text, runs=runs)
+
+        yield on_run
+
+
+def _run_text(job: Any, result: Any) -> str:
+    own = {key: value for key, value in job.settings.items() if key != "recipe"}
+    settings = [job.settings.get("recipe", ""), *(f"{k}={v}" for k, v in own.items())]
+    inside = f" ({', '.join(filter(None, settings))})" if any(settings) else ""
+    name = f"{job.dataset} {job.system}{inside} seed {job.seed}"
+    if not isinstance(result, dict):
+        return f"{name}: failed, {result.message}"
+    found = result["result"]
+    score = found["test_score"]
+    text = f"{100 * score:.1f} %" if found["metric"] == "accuracy" else f"{score:.3f}"
+    return f"{name}: {text} in {found['seconds']:.1f} s"
+
+
+def _show(report: "Report", folder: Path, as_json: bool) -> None:
+    from lgcn.paper.render import terminal
+
+    if as_json:
+        print_json(
+            {
+                "out": str(folder),
+                "runs": {"run": report.run, "reused": report.reused},
+                "tables": {
+                    table.target: {"title": table.title, "rows": list(table.entries)}
+                    for table in report.tables
+                },
+                "files": [str(path) for path in report.files],
+                "left_out": report.left_out,
+                "failed": [
+                    dict(zip(("run", "why", "command"), f, strict=True)) for f in report.failed
+                ],
+            }
+        )
+    else:
+        # A file takes wide tables; a terminal wraps them.
+        page = out if out.is_terminal else SafeConsole(highlight=False, width=WIDTH)
+        for table in report.tables:
+            page.print(terminal(table))
+        for note in dict.fromkeys(note for table in report.tables for note in table.notes):
+            page.print(escape(f"- {note}"), style="dim")
+        text = f"{report.run} runs, {report.reused} from before; all is in {folder}/README.md"
+        out.print(escape(text), soft_wrap=True)
+    for note in (*report.notes, *report.left_out):
+        err.print(f"[yellow]Note:[/yellow] {escape(note)}", soft_wrap=True)
+    if report.failed:
+        shown = [
+            f"{what}: {why}" + (f"\n    alone: {alone}" if alone else "")
+            for what, why, alone in report.failed[:FAILURES_SHOWN]
+        ]
+        more = len(report.failed) - len(shown)
+        number = f"{len(report.failed)} {'run' if len(report.failed) == 1 else 'runs'}"
+        raise LGCNError(
+            f"{number} failed; the same command tries again\n  "
+            + "\n  ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
+        )

@@ -1,0 +1,175 @@
+"""What a table shows of its numbers, column by column, and what it says below them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lgcn.paper.plans import BEST, BEST_PROTEIN_LIMITS, PROTEINS, Plan
+from lgcn.paper.systems import QUICK_EPOCHS, SYSTEMS
+from lgcn.paper.timing import EPOCHS
+from lgcn.paper.timing import QUICK_EPOCHS as QUICK_TIMED
+
+DIFFERENCE = "Difference: to the first row, honest rule, with its standard error."
+DEVICES = {"cpu": "CPU", "cuda": "GPU"}
+# The numbers of a row on a data set, by name. Accuracies are percent, micro-F1 is a fraction.
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, and the text it has for an entry."""
+
+    title: str
+    text: Callable[[Entry], str]
+    bold: bool = False
+
+
+def columns(target: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
+    """The columns of a table for each data set."""
+    printed = Column("paper", _printed)
+    honest = Column("honest", honest_score, bold=True)
+    released = Column("released rule", lambda e: _score(e, "released"))
+    if target == "table3":
+        cells = Column("label cells", lambda e: _score(e, "label_accuracy"))
+        return printed, honest, released, cells
+    if target == "best-graphs":
+        return honest, Column("difference", _shift)
+    if target == "ablation":
+        return honest, Column("difference", _shift), released
+    if target in BEST:
+        return printed, honest, Column("difference", _shift), released
+    if target == "text":
+        return honest, released
+    if target != "table5":
+        return printed, honest, released
+    found = [
+        Column("nodes, paper", lambda e: _number(e["nodes_paper"], 0)),
+        Column("nodes", lambda e: _number(e["nodes"], 0), bold=True),
+        Column("accuracy, paper", printed.text),
+        Column("honest", honest_score, bold=True),
+        released,
+        Column("seconds, paper", lambda e: _time(e, "paper")),
+    ]
+    for device, title in DEVICES.items():
+        if any(entry[f"train_seconds_{device}"] is not None for entry in entries):
+            found.append(Column(f"seconds, {title}", lambda e, d=device: _time(e, d)))  # type: ignore[misc]
+    return tuple(found)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _printed(entry: Entry) -> str:
+    foreign = entry["system"] == "gat" and entry["paper"] is not None
+    return _score(entry, "paper") + (" †" if foreign else "")
+
+
+def _digits(entry: Entry) -> int:
+    return 3 if entry["metric"] == "micro-F1" else 1
+
+
+def _score(entry: Entry, key: str) -> str:
+    digits = _digits(entry)
+    std = entry.get(f"{key}_std")
+    spread = "" if std is None else f" ± {std:.{digits}f}"
+    return _number(entry[key], digits) + spread
+
+
+def honest_score(entry: Entry) -> str:
+    """Mean, deviation and number of runs."""
+    if entry["honest"] is None:
+        return "-"
+    done, wanted = entry["seeds"], entry["seeds_wanted"]
+    return f"{_score(entry, 'honest')} ({done if done == wanted else f'{done} of {wanted}'})"
+
+
+def _shift(entry: Entry) -> str:
+    if entry["difference"] is None:
+        return "-"
+    digits, error = _digits(entry), entry["difference_error"]
+    spread = "" if error is None else f" ± {error:.{digits}f}"
+    return f"{entry['difference']:+.{digits}f}" + spread
+
+
+def _time(entry: Entry, where: str) -> str:
+    seconds, ratio = entry[f"train_seconds_{where}"], entry[f"times_gcn_{where}"]
+    if seconds is None:
+        return "-"
+    text = f"{seconds:.3g}" if seconds < 100 else f"{seconds:.0f}"
+    return text + (
+        "" if ratio is None else f" ({ratio:.2g}x)" if ratio < 10 else f" ({ratio:.0f}x)"
+    )
+
+
+def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
+    """What has to be said below a table."""
+    texts = [
+        "Mean ± standard deviation (seeds). Honest: the test score at the epoch with the best "
+        "validation score. Released rule: the highest test score of all epochs at which "
+        "validation did not get worse, as the authors' program reports it; it looks at the test "
+        "set."
+    ]
+    if plan.quick:
+        texts.insert(
+            0,
+            f"Made by --quick, one seed, at most {QUICK_EPOCHS} epochs, narrow networks on PPI: "
+            "this shows that everything runs, and the scores mean nothing.",
+        )
+    if "ppi-rederived" in plan.datasets:
+        texts.append(
+            "ppi-rederived has the graphs and features of PPI with labels that were re-derived "
+            "from gene annotations: its scores are not PPI scores, and the paper's numbers that "
+            "stand beside them are for PPI."
+        )
+    if any(row.system == "gat" and row.printed for row in plan.rows):
+        texts.append("† The number of GAT's own paper; this paper has no row for it.")
+    if any(row.system == "deepwalk" for row in plan.rows) and "pubmed" in plan.datasets:
+        texts.append(
+            "DeepWalk by its paper has 20 walks a node on Pubmed instead of 80, for their time."
+        )
+    if plan.limits and set(plan.datasets) & set(PROTEINS) and not plan.quick:
+        steps = "On PPI's graphs LGCN_sub and GAT are trained for a thousand steps."
+        texts.append(_most_epochs() if plan.target == "best-ppi" else steps)
+    if plan.target == "table3":
+        texts.append(
+            "Label cells: the share of all pairs of node and label that are right, which is what "
+            "the released scoring function computes."
+        )
+    if plan.target == "table5":
+        epochs = QUICK_TIMED if plan.quick else EPOCHS
+        texts.append(
+            f"Nodes: of an iteration of training. Seconds: {epochs} epochs of training alone; in "
+            "brackets times as long as GCN's. The paper's are 100 epochs on a TITAN Xp."
+        )
+    if plan.target == "figure5":
+        texts.append(
+            "The paper's figure prints no numbers; those of its k are from Tables 2 and 3."
+        )
+    if plan.target == "ablation":
+        texts.append(
+            f"{DIFFERENCE} The second row is the first one's runs, reported by the released rule."
+        )
+    if plan.target in BEST:
+        texts.append(DIFFERENCE)
+    if plan.target == "best-graphs":
+        texts.append(
+            "20 training nodes a class and 500 validation nodes; (half): 50 / 25 / 25 % of the "
+            "nodes. Each seed draws its own split, so that differences are those of runs of one "
+            "seed."
+        )
+    if any(entry["seeds"] < entry["seeds_wanted"] for entry in entries):
+        texts.append("Where runs are missing, the seeds that there are stand behind the score.")
+    return texts
+
+
+def _most_epochs() -> str:
+    """What the LGCN's recipe and the others have on PPI's graphs."""
+    from lgcn.training import Config
+
+    own = Config.create(dataset="ppi", recipe="best").max_epochs
+    others = (
+        f"{SYSTEMS[name].title} {limit['max_epochs']}"
+        for name, limit in BEST_PROTEIN_LIMITS.items()
+    )
+    return f"Epochs at most: {', '.join([f'LGCN {own}', *others])}."

@@ -1,0 +1,333 @@
+"""Which runs each table, the figure and the ablation need."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lgcn.errors import UsageError
+from lgcn.paper import printed as paper
+from lgcn.paper.jobs import GRAPHS, Job, make_job
+from lgcn.paper.systems import SYSTEMS
+
+CITATIONS = ("cora", "citeseer", "pubmed")
+PROTEINS = ("ppi", "ppi-rederived")
+# The recipes of the LGCN, and what the tables call them.
+RECIPES = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
+SEEDS, PROTEIN_SEEDS, BEST_SEEDS = 10, 3, 20
+# --quick: on PPI an epoch has many steps and the networks are wide, and of the other graphs the one
+# with the fewest edges shows as well as all of them that everything runs.
+QUICK_PROTEINS: Mapping[str, Any] = {"max_steps": 2, "hidden_channels": 8, "lgcl_channels": 8}
+QUICK_GRAPHS = ("coauthor_cs",)
+# A thousand steps on PPI for the paper's tables, where these would go on for hundreds of epochs of
+# up to ninety steps. GAT has twenty in an epoch.
+PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
+    "lgcn": {"max_steps": 1000},
+    "gat": {"max_epochs": 50},
+}
+K = (2, 4, 8, 16, 32)
+# As wide as GCNII, and trained on whole graphs like the others beside it.
+WIDE_SAGE: Mapping[str, Any] = {
+    "training": "whole",
+    "evaluate_on": "graph",
+    "hidden_channels": 2048,
+    "num_layers": 3,
+    "lr": 0.001,
+    "patience": 100,
+}
+# GraphSAGE has what the LGCN's recipe has. GCNII learns more slowly. GAT has been run with less, as
+# its row says.
+BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
+    "gat": {"max_epochs": 300},
+    "sage-mean": {"max_epochs": 950},
+    "gcnii": {"max_epochs": 1200},
+}
+DEEPWALK_PROGRAM: Mapping[str, Any] = {"walks_per_node": 10, "window": 5, "dimensions": 64}
+
+# Table 5: one network, and two ways to select the sub-graph it trains on.
+ONE_HOP: Mapping[str, Any] = {"max_hops": 1, "max_nodes": None, "resample": False}
+ALGORITHM_1: Mapping[str, Any] = {"max_hops": None, "max_nodes": 2000}
+
+# The released program with one option changed, to the paper's text or to none of it.
+ABLATION_BASE = "released program"
+ABLATION: dict[str, Mapping[str, Any]] = {
+    ABLATION_BASE: {},
+    "dropout rate 0.16, as printed": {"dropout": 0.16},
+    "no dropout of edges": {"adj_dropout": 0.0},
+    "dropout rate 0.999 of edges, as printed": {"adj_dropout": 0.999},
+    "ranking: raw values": {"rank": "raw"},
+    "ranking: neighbours without the node": {"self_loops": False},
+    "zeros only fill up": {"zeros": "pad"},
+    "no batch norm": {"batch_norm": "none"},
+    "batch norm: running statistics": {"batch_norm": "running"},
+    "Adam": {"optimizer": "adam"},
+    "Algorithm 1 to 2000 nodes": ALGORITHM_1,
+    "Algorithm 1, anew in each epoch": {**ALGORITHM_1, "resample": True},
+    "classifier: simple sum": {"classifier": "sum"},
+    "no L2 on biases": {"decay_biases": False},
+    "scored on the whole graph": {"evaluate_on": "graph"},
+    "1000 epochs at most": {"max_epochs": 1000},
+}
+
+# The paper's text with more and more of it read otherwise, until it trains.
+KEEP_RATES: Mapping[str, Any] = {"dropout": 0.84, "adj_dropout": 0.001}
+TEXT: dict[str, Mapping[str, Any]] = {
+    "text as written": {},
+    "without dropout of edges": {"adj_dropout": 0.0},
+    "printed dropout rates read as keep rates": KEEP_RATES,
+    "the same, classifier: normalised sum": {**KEEP_RATES, "classifier": "normalized"},
+    "the same, ranking: normalised values": {**KEEP_RATES, "rank": "normalized"},
+    "the same, learning rate 0.01": {**KEEP_RATES, "lr": 0.01},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: a system with its settings, and the paper's numbers for it."""
+
+    label: str
+    system: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    printed: Mapping[str, paper.Number] = field(default_factory=dict)
+    datasets: tuple[str, ...] | None = None  # where not on all
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table with all that its runs need to know."""
+
+    target: str
+    title: str
+    datasets: tuple[str, ...]
+    rows: tuple[Row, ...]
+    seeds: int | None = None  # none: 10, and 3 on PPI
+    limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # on PPI, by system
+    quick: bool = False
+
+    def on(self, dataset: str) -> list[Row]:
+        """The rows that a data set has."""
+        return [row for row in self.rows if row.datasets is None or dataset in row.datasets]
+
+    def settings(self, row: Row, dataset: str) -> dict[str, Any]:
+        system = SYSTEMS[row.system]
+        protein = dataset in PROTEINS and system.function is None
+        settings = {**row.settings, **(self.limits.get(row.system, {}) if protein else {})}
+        if not self.quick:
+            return settings
+        return {**settings, **system.quick, **(QUICK_PROTEINS if protein else {})}
+
+    def jobs(self, row: Row, dataset: str) -> list[Job]:
+        """A run for each seed; one where the seed makes no difference."""
+        seeds = self.seeds or (PROTEIN_SEEDS if dataset in PROTEINS else SEEDS)
+        if self.quick or not SYSTEMS[row.system].random:
+            seeds = 1
+        first = make_job(row.system, dataset, 0, self.settings(row, dataset))
+        return [replace(first, seed=seed) for seed in range(seeds)]
+
+    def all_jobs(self) -> list[Job]:
+        return [
+            job
+            for dataset in self.datasets
+            for row in self.on(dataset)
+            for job in self.jobs(row, dataset)
+        ]
+
+
+def make_plans(
+    target: str,
+    *,
+    datasets: Sequence[str] = (),
+    models: Sequence[str] = (),
+    seeds: int | None = None,
+    recipe: str | None = None,
+    quick: bool = False,
+) -> list[Plan]:
+    """The plans of a target, or of all.
+
+    Args:
+        target: One of :data:`TARGETS`, or ``"all"``.
+        datasets, models: Only these. (default: all)
+        seeds: Runs of each system, with seeds from 0. (default: 10; 20 of ``"best"``, 3 on PPI)
+        recipe: The one recipe of the LGCN. (default: those of each table)
+        quick: One run of a few epochs each, to see that all works; of the graphs without a split,
+            one where none is named. (default: ``False``)
+    """
+    check_names("target", [target], [*TARGETS, "all"])
+    known_recipes = [*RECIPES, *(["best"] if target in BEST else [])]
+    check_names("recipe", [recipe] if recipe is not None else [], known_recipes)
+    if seeds is not None and seeds < 1:
+        raise UsageError(f"--seeds must be at least 1, got {seeds}")
+    start = {"ablation": "released", "text": "paper", **dict.fromkeys(BEST, "best")}.get(target)
+    if start is not None and recipe not in (None, start):
+        raise UsageError(f"{target} starts from the recipe {start!r}, got --recipe {recipe}")
+    plans = [TARGETS[name](recipe) for name in ([target] if target != "all" else TARGETS)]
+    check_names("data set", datasets, _distinct(d for plan in plans for d in plan.datasets), target)
+    known = _distinct(row.system for plan in plans for row in plan.rows)
+    check_names("model", models, known, target)
+    chosen = []
+    for plan in plans:
+        rows = tuple(row for row in plan.rows if not models or row.system in models)
+        wanted = datasets or plan.datasets
+        if quick and not datasets:
+            wanted = [d for d in wanted if d not in GRAPHS or d in QUICK_GRAPHS]
+        kept = tuple(d for d in plan.datasets if d in wanted)
+        if rows and kept:
+            number = seeds or plan.seeds
+            chosen.append(replace(plan, rows=rows, datasets=kept, seeds=number, quick=quick))
+    return chosen
+
+
+def check_names(
+    kind: str, given: Sequence[str], valid: Sequence[str], target: str | None = None
+) -> None:
+    """Raises UsageError at the first name that is not valid."""
+    for name in given:
+        if name not in valid:
+            close = difflib.get_close_matches(name.lower(), valid, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            where = "there is no" if target in (None, "all") else f"{target} has no"
+            raise UsageError(f"{where} {kind} {name!r}{hint}. Choose from {', '.join(valid)}")
+
+
+def _distinct(names: Any) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _plain(target: str, *names: str) -> list[Row]:
+    """Systems with one recipe."""
+    numbers = {"gat": paper.GAT} | paper.SCORES[target]
+    return [Row(SYSTEMS[name].title, name, {}, numbers.get(name, {})) for name in names]
+
+
+def _lgcn(target: str, recipe: str | None, *names: str) -> list[Row]:
+    """A row for each recipe, or for the one that was asked for."""
+    recipes = {recipe: RECIPES[recipe]} if recipe is not None else RECIPES
+    return [
+        Row(
+            f"{SYSTEMS[name].title} ({title})",
+            name,
+            {"recipe": key},
+            paper.SCORES[target].get(name, {}),
+        )
+        for key, title in recipes.items()
+        for name in names
+    ]
+
+
+def _table2(recipe: str | None) -> Plan:
+    rows = _plain("table2", "deepwalk")
+    # The printed numbers are from a paper that does not say its settings: these come near them.
+    label = f"{SYSTEMS['deepwalk'].title} (its program's defaults)"
+    rows += [Row(label, "deepwalk", DEEPWALK_PROGRAM, paper.SCORES["table2"]["deepwalk"])]
+    rows += _plain("table2", "planetoid", "chebyshev", "gcn", "gat")
+    rows += _lgcn("table2", recipe, "lgcn")
+    title = "Table 2: transductive learning, accuracy in %"
+    return Plan("table2", title, CITATIONS, tuple(rows))
+
+
+def _table3(recipe: str | None) -> Plan:
+    rows = _plain("table3", "sage-gcn", "sage-mean", "sage-pool", "sage-lstm")
+    rows += _lgcn("table3", recipe, "lgcn")
+    rows += _plain("table3", "gat", "mlp", "zeros", "lookup")
+    title = "Table 3: inductive learning, micro-F1"
+    return Plan("table3", title, PROTEINS, tuple(rows), limits=PROTEIN_LIMITS)
+
+
+def _table4(recipe: str | None) -> Plan:
+    rows = _lgcn("table4", recipe, "lgcn-gcn", "lgcn")
+    title = "Table 4: GCN layers and LGCLs in the same network, accuracy in %"
+    return Plan("table4", title, CITATIONS, tuple(rows))
+
+
+def _table5(recipe: str | None) -> Plan:
+    base = {"recipe": recipe or "default"}
+    numbers = paper.SCORES["table5"]
+    rows = (
+        Row("GCN", "gcn", {}, numbers["gcn"]),
+        Row("LGCN_whole", "lgcn-whole", base, numbers["lgcn-whole"]),
+        Row("LGCN_sub, one hop", "lgcn", {**base, **ONE_HOP}, numbers["lgcn"]),
+        Row("LGCN_sub, Algorithm 1", "lgcn", {**base, **ALGORITHM_1}),
+    )
+    title = f"Table 5: sub-graph and whole-graph training ({RECIPES[base['recipe']]})"
+    return Plan("table5", title, CITATIONS, rows)
+
+
+def _figure5(recipe: str | None) -> Plan:
+    recipe = recipe or "default"
+    printed = paper.SCORES["table2"]["lgcn"] | paper.SCORES["table3"]["lgcn"]
+    rows = []
+    for k in (*K, 64):
+        own = {d: number for d, number in printed.items() if paper.FIGURE_K[d] == k}
+        where = PROTEINS if k not in K else None
+        rows.append(Row(f"k = {k}", "lgcn", {"recipe": recipe, "k": k}, own, where))
+    title = f"Figure 5: LGCN_sub ({RECIPES[recipe]}) over k"
+    datasets = (*CITATIONS, *PROTEINS)
+    return Plan("figure5", title, datasets, tuple(rows), limits=PROTEIN_LIMITS)
+
+
+def _ablation(recipe: str | None) -> Plan:
+    rows = [
+        Row(label, "lgcn", {"recipe": "released", **changed}) for label, changed in ABLATION.items()
+    ]
+    title = "Ablation: the released program with one option changed, accuracy in %"
+    return Plan("ablation", title, CITATIONS, tuple(rows))
+
+
+def _text(recipe: str | None) -> Plan:
+    rows = [Row(label, "lgcn", {"recipe": "paper", **changed}) for label, changed in TEXT.items()]
+    title = "The paper's text, and what it takes to train it, accuracy in %"
+    return Plan("text", title, CITATIONS, tuple(rows))
+
+
+BEST_ROW = "LGCN (best)"
+# The network without LGCLs, with the LGCN's settings or with settings of its own.
+WITHOUT = Row("the same without LGCLs", "lgcn", {"recipe": "best", "num_layers": 0})
+SEARCHED_WITHOUT = Row("without LGCLs, searched for itself", "lgcn", {"recipe": "best-without"})
+
+
+def _best(recipe: str | None) -> Plan:
+    rows = (*_best_rows(paper.SCORES["table2"]["lgcn"]), SEARCHED_WITHOUT)
+    title = "The best recipe, and what its LGCLs add, accuracy in %"
+    return Plan("best", title, CITATIONS, rows, seeds=BEST_SEEDS)
+
+
+def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
+    """The recipe, and itself with nothing or with GCN layers in place of its LGCLs."""
+    base = {"recipe": "best"}
+    return (
+        Row(BEST_ROW, "lgcn", base, printed),
+        WITHOUT,
+        Row("the same with GCN layers for LGCLs", "lgcn-gcn", base),
+    )
+
+
+def _best_graphs(recipe: str | None) -> Plan:
+    rivals = [Row(SYSTEMS[name].title, name) for name in ("gcn", "gat", "sage-mean", "mlp")]
+    title = "Other graphs, each system with settings of its own search, accuracy in %"
+    return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), SEARCHED_WITHOUT, *rivals))
+
+
+def _best_ppi(recipe: str | None) -> Plan:
+    rows = (
+        *_best_rows(paper.SCORES["table3"]["lgcn"]),
+        Row(f"GAT, {BEST_PROTEIN_LIMITS['gat']['max_epochs']} epochs", "gat"),
+        Row(SYSTEMS["gcnii"].title, "gcnii"),
+        Row("GraphSAGE-mean, wide", "sage-mean", WIDE_SAGE),
+    )
+    title = "Inductive learning with wide networks, micro-F1"
+    return Plan("best-ppi", title, PROTEINS, rows, limits=BEST_PROTEIN_LIMITS)
+
+
+TARGETS = {
+    "table2": _table2,
+    "table3": _table3,
+    "table4": _table4,
+    "table5": _table5,
+    "figure5": _figure5,
+    "ablation": _ablation,
+    "text": _text,
+    "best": _best,
+    "best-graphs": _best_graphs,
+    "best-ppi": _best_ppi,
+}
+BEST = ("best", "best-graphs", "best-ppi")

@@ -1,0 +1,138 @@
+"""From plans to files: what cannot be made is left out and named, the rest is run and rendered."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lgcn.errors import LGCNError
+from lgcn.paper import render
+from lgcn.paper.jobs import command
+from lgcn.paper.plans import TARGETS, Plan
+from lgcn.paper.pool import Failure, run_tasks
+from lgcn.paper.records import run_and_record
+from lgcn.paper.runner import OnRun, run_jobs
+from lgcn.paper.systems import INSTALL, SYSTEMS
+from lgcn.paper.tables import Table, make_table, timings
+from lgcn.paper.timing import Timing, measure, read_times, write_times
+
+
+@dataclass
+class Report:
+    """What was made, and what was not."""
+
+    tables: list[Table] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    run: int = 0
+    reused: int = 0
+    failed: list[tuple[str, str, str]] = field(default_factory=list)  # what, why, its command
+    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def reproduce(
+    plans: Sequence[Plan],
+    folder: Path,
+    options: str = "",
+    *,
+    root: str | None = None,
+    device: str = "cpu",
+    processes: int = 1,
+    run: Callable[..., dict[str, Any]] = run_and_record,
+    on_run: OnRun | None = None,
+    on_timing: Callable[[list[str]], None] | None = None,
+) -> Report:
+    """Runs what has no record yet and writes all tables.
+
+    Args:
+        plans: What to make.
+        folder: Where records, tables and pictures go.
+        options: Those of the command line that makes the tables, for them to name.
+            (default: none)
+        root: Folder of the data files. (default: see :func:`lgcn.load_dataset`)
+        device: ``"cpu"`` or ``"cuda"``. (default: ``"cpu"``)
+        processes: Runs at a time. (default: 1)
+        run: Called with a job, root and device, in a process of its own.
+        on_run: Called after each run. (default: nothing)
+        on_timing: Called before times are measured on some data sets. (default: nothing)
+    """
+    report = Report()
+    checked = [_possible(plan, root) for plan in plans]
+    report.left_out = list(dict.fromkeys(text for _, texts in checked for text in texts))
+    possible = [(plan, texts) for plan, texts in checked if plan.datasets and plan.rows]
+    if not possible:
+        raise LGCNError("there is nothing to make: " + "; ".join(report.left_out))
+    jobs = [job for plan, _ in possible for job in plan.all_jobs()]
+    one = partial(run, root=root, device=device)
+    outcome = run_jobs(jobs, folder, one, processes=processes, on_run=on_run)
+    report.run, report.reused = outcome.run, outcome.reused
+    report.notes = outcome.notes
+    report.failed = [(job.id, why, command(job)) for job, why in outcome.failed]
+    for plan, _ in possible:
+        if plan.target == "table5":
+            _measure(plan, folder, root, device, report, on_timing)
+    report.tables = [make_table(plan, folder, texts) for plan, texts in possible]
+    _write(report, folder, options)
+    return report
+
+
+def _possible(plan: Plan, root: str | None) -> tuple[Plan, list[str]]:
+    """The plan without data sets that are not here and systems that lack an extra; and these."""
+    from lgcn.datasets import dataset_files
+
+    left_out = []
+    datasets = []
+    for dataset in plan.datasets:
+        try:
+            dataset_files(dataset, root)
+            datasets.append(dataset)
+        except LGCNError as error:
+            why = str(error).partition(" Looked for")[0].rstrip(".")
+            left_out.append(f"{dataset} is left out: {why}")
+    for name in dict.fromkeys(row.system for row in plan.rows):
+        system = SYSTEMS[name]
+        if system.missing:
+            left_out.append(f"{system.title} is left out: it needs {system.needs}, {INSTALL}")
+    rows = tuple(row for row in plan.rows if not SYSTEMS[row.system].missing)
+    return replace(plan, datasets=tuple(datasets), rows=rows), left_out
+
+
+def _measure(
+    plan: Plan,
+    folder: Path,
+    root: str | None,
+    device: str,
+    report: Report,
+    on_timing: Callable[[list[str]], None] | None,
+) -> None:
+    """Times that are not known yet, after all runs: nothing else may use the cores meanwhile."""
+
+    def done(timing: Timing, result: Any) -> None:
+        if isinstance(result, Failure):
+            report.failed.append((f"times of {timing.name}", result.message, ""))
+        else:
+            write_times(folder, timing, result)
+
+    wanted = [timings(plan, dataset, device) for dataset in plan.datasets]
+    todo = [timing for timing in wanted if read_times(folder, timing) is None]
+    if todo and on_timing is not None:
+        on_timing([timing.dataset for timing in todo])
+    run_tasks(todo, partial(measure, root=root), done, threads=None)
+
+
+def _write(report: Report, folder: Path, options: str) -> None:
+    pictures = find_spec("matplotlib") is not None
+    if not pictures:
+        report.left_out.append(f"pictures are left out: they need matplotlib, {INSTALL}")
+    for table in report.tables:
+        page, numbers = (folder / f"{table.target}.{kind}" for kind in ("md", "csv"))
+        render.write_text(page, render.markdown(table, options, pictures))
+        render.write_text(numbers, render.csv_text(table))
+        report.files += [page, numbers]
+        if pictures:
+            from lgcn.paper.charts import draw
+
+            report.files += draw(table, folder)
+    report.files.append(render.write_index(folder, list(TARGETS)))

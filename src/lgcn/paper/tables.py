@@ -1,0 +1,234 @@
+"""Tables of what the records on disk say: nothing else goes into a table."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lgcn.paper import layout
+from lgcn.paper import printed as paper
+from lgcn.paper.jobs import GRAPHS, Job, command
+from lgcn.paper.layout import DEVICES, Column, Entry
+from lgcn.paper.plans import BEST, PROTEINS, Plan, Row
+from lgcn.paper.records import read_record
+from lgcn.paper.systems import SYSTEMS
+from lgcn.paper.timing import EPOCHS, QUICK_REPEATS, REPEATS, Timing, read_times
+from lgcn.paper.timing import QUICK_EPOCHS as QUICK_TIMED
+
+DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed", "ppi": "PPI"}
+# The selection rule alone, in the ablation: a row that needs no run of its own.
+RULE_ROW = "reported by the released rule"
+ROUGH_PRODUCTS = (
+    "Runs whose record says so had matrix products in TensorFloat-32, with "
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1."
+)
+# Records, or what was measured, by seed.
+Results = dict[int, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: for each row and data set an entry of numbers, which columns show as text.
+
+    Accuracies are percent, and micro-F1 is a fraction, as in the paper.
+    """
+
+    target: str
+    title: str
+    rows: str  # what a row is
+    datasets: tuple[str, ...]
+    columns: tuple[Column, ...]
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...]
+    commands: Mapping[str, str] = field(default_factory=dict)  # of a run, by row
+
+    def entry(self, row: str, dataset: str) -> Entry | None:
+        found = (e for e in self.entries if e["row"] == row and e["dataset"] == dataset)
+        return next(found, None)
+
+    @property
+    def labels(self) -> list[str]:
+        return list(dict.fromkeys(entry["row"] for entry in self.entries))
+
+
+def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
+    """The table of a plan.
+
+    Args:
+        plan: The plan.
+        folder: Where the records are.
+        notes: What else is to be said below it, such as what is left out. (default: nothing)
+    """
+    entries, results, products = [], {}, set()
+    for dataset in plan.datasets:
+        for row in plan.on(dataset):
+            records = _records(plan, row, dataset, folder)
+            found = {seed: record["result"] for seed, record in records.items()}
+            results[row.label, dataset] = found
+            entries.append(_entry(plan, row, dataset, found))
+            products |= {r["machine"].get("float32_products") for r in records.values()}
+    own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
+    if "high" in products:
+        own_notes.append(ROUGH_PRODUCTS)
+    if plan.target in ("ablation", *BEST):
+        entries = _with_differences(entries, plan.rows[0].label, results)
+    if plan.target == "ablation":
+        entries = _with_rule(entries, plan.rows[0].label)
+    return Table(
+        target=plan.target,
+        title=plan.title,
+        rows={"figure5": "k", "ablation": "changed", "text": "changed"}.get(plan.target, "system"),
+        datasets=plan.datasets,
+        columns=layout.columns(plan.target, entries),
+        entries=tuple(entries),
+        notes=(*layout.notes(plan, entries), *own_notes, *notes),
+        commands={row.label: _general_command(plan, row) for row in plan.rows},
+    )
+
+
+def title_of(dataset: str) -> str:
+    return DATASETS.get(dataset, dataset.replace("-half", " (half)"))
+
+
+def timings(plan: Plan, dataset: str, device: str) -> Timing:
+    """What Table 5 measures on a data set: the training of its rows."""
+    full = Plan(plan.target, plan.title, plan.datasets, plan.rows)  # no limit of epochs
+    variants = {row.label: full.jobs(row, dataset)[0] for row in plan.on(dataset)}
+    if plan.quick:
+        return Timing(dataset, device, variants, QUICK_TIMED, QUICK_REPEATS)
+    return Timing(dataset, device, variants, EPOCHS, REPEATS)
+
+
+def _records(plan: Plan, row: Row, dataset: str, folder: Path) -> Results:
+    records = {job.seed: read_record(folder, job)[0] for job in plan.jobs(row, dataset)}
+    return {seed: record for seed, record in records.items() if record is not None}
+
+
+def _entry(plan: Plan, row: Row, dataset: str, found: Results) -> Entry:
+    jobs = plan.jobs(row, dataset)
+    results = list(found.values())
+    fraction = dataset in PROTEINS
+    printed = row.printed.get(dataset)
+    entry: Entry = {
+        "row": row.label,
+        "system": row.system,
+        "dataset": dataset,
+        "metric": "micro-F1" if fraction else "accuracy (%)",
+        "seeds": len(results),
+        "seeds_wanted": len(jobs),
+        "paper": printed.mean if printed else None,
+        "paper_std": printed.std if printed else None,
+    }
+    scores = {"honest": "test_score", "released": "test_score_released_rule", "val": "val_score"}
+    if fraction:
+        scores["label_accuracy"] = "test_label_accuracy"
+    for name, key in scores.items():
+        values = [result[key] for result in results if result.get(key) is not None]
+        mean, std = mean_and_std(values if fraction else [100 * value for value in values])
+        entry |= {name: mean, f"{name}_std": std}
+    gains = [r["test_score_released_rule"] - r["test_score"] for r in results]
+    entry["rule_gain"], spread = mean_and_std(gains if fraction else [100 * g for g in gains])
+    entry["rule_gain_error"] = spread / math.sqrt(len(gains)) if spread is not None else None
+    entry["epochs"] = mean_and_std([result["epochs"] for result in results])[0]
+    entry["seconds"] = mean_and_std([result["seconds"] for result in results])[0]
+    if plan.target == "table5":
+        printed = None if row.printed == {} else paper.NODES[row.system].get(dataset)
+        nodes = [n for result in results for n in result.get("nodes_per_batch", ())]
+        entry |= {
+            "nodes_paper": printed.mean if printed else None,
+            "nodes": mean_and_std(nodes)[0],
+        }
+    entry["command"] = command(jobs[0])
+    return entry
+
+
+def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """The mean, and the deviation of a sample where there are two values at least."""
+    if not values:
+        return None, None
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+def _add_times(plan: Plan, folder: Path, entries: list[Entry]) -> list[str]:
+    """Adds the seconds of training, and gives a note on what they were measured on."""
+    machines: list[str] = []
+    printed = {row.label: paper.SECONDS[row.system] for row in plan.rows if row.printed}
+    first = plan.rows[0].label if plan.rows[0].system == "gcn" else None
+    for dataset in plan.datasets:
+        own = [entry for entry in entries if entry["dataset"] == dataset]
+        times: dict[str, dict[str, float]] = {
+            "paper": {label: numbers[dataset].mean for label, numbers in printed.items()}
+        }
+        for device in DEVICES:
+            found = read_times(folder, timings(plan, dataset, device))
+            times[device] = found.seconds if found else {}
+            machines += [found.machine] if found else []
+        for entry in own:
+            for where, seconds in times.items():
+                mine, base = seconds.get(entry["row"]), seconds.get(first or "")
+                entry[f"train_seconds_{where}"] = mine
+                entry[f"times_gcn_{where}"] = mine / base if mine and base else None
+    return [f"Our seconds: {'; '.join(dict.fromkeys(machines))}."] if machines else []
+
+
+def _with_differences(
+    entries: list[Entry], base_row: str, results: Mapping[tuple[str, str], Results]
+) -> list[Entry]:
+    """Adds what each change does to the first row."""
+    bases = {entry["dataset"]: entry for entry in entries if entry["row"] == base_row}
+    result = []
+    for entry in entries:
+        dataset = entry["dataset"]
+        base = bases.get(dataset)
+        if base in (None, entry):
+            shift, error = None, None
+        elif dataset in GRAPHS:
+            own = results[entry["row"], dataset]
+            shift, error = _paired_difference(own, results[base_row, dataset])
+        else:
+            shift, error = _difference(entry, base)
+        result.append(entry | {"difference": shift, "difference_error": error})
+    return result
+
+
+def _with_rule(entries: list[Entry], base_row: str) -> list[Entry]:
+    """Adds the change of the selection rule alone, below the first row, whose runs it is of."""
+    result = []
+    for entry in entries:
+        result.append(entry)
+        if entry["row"] == base_row:  # the error is that of the runs' differences
+            rule = {"row": RULE_ROW, "honest": None, "honest_std": None}
+            gain = {"difference": entry["rule_gain"], "difference_error": entry["rule_gain_error"]}
+            result.append(entry | rule | gain)
+    return result
+
+
+def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
+    """Of two means, with the standard error that independent runs give it."""
+    if entry["honest"] is None or base["honest"] is None:
+        return None, None
+    shift = entry["honest"] - base["honest"]
+    if entry["honest_std"] is None or base["honest_std"] is None:
+        return shift, None
+    parts = (e["honest_std"] ** 2 / e["seeds"] for e in (entry, base))
+    return shift, math.sqrt(sum(parts))
+
+
+def _paired_difference(own: Results, base: Results) -> tuple[float | None, float | None]:
+    """The mean difference of runs of one seed, which draws their split, and its standard error."""
+    seeds = own.keys() & base.keys()
+    shifts = [100 * (own[seed]["test_score"] - base[seed]["test_score"]) for seed in seeds]
+    shift, spread = mean_and_std(shifts)
+    return shift, None if spread is None else spread / math.sqrt(len(seeds))
+
+
+def _general_command(plan: Plan, row: Row) -> str:
+    """Of a run on any data set with any seed."""
+    dataset = plan.datasets[0]
+    own = plan.settings(row, dataset)
+    job = Job(row.system, dataset, 0, {**SYSTEMS[row.system].settings, **own})
+    text = command(job).replace("--seed 0", "--seed SEED").replace("seed=0", "seed=SEED")
+    text = text.replace(f"--dataset {dataset} ", "--dataset DATASET ")
+    return text.replace(f'load_dataset("{dataset}")', 'load_dataset("DATASET")')

@@ -1,0 +1,102 @@
+"""Mini-batches of clusters that METIS found, as in Cluster-GCN."""
+
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+from lgcn.sampling.batches import BatchLoader, BatchOptions
+from lgcn.sampling.start_nodes import root_weights
+
+
+class ClusterLoader(BatchLoader):
+    r"""Yields mini-batches of sub-graphs that are several clusters each, with the edges between
+    them, as in the `"Cluster-GCN" <https://arxiv.org/abs/1905.07953>`_ paper.
+
+    METIS (``pip install 'lgcn[metis]'``) cuts the graph once into clusters with few edges between
+    them. In each epoch the clusters that have training nodes are shuffled and dealt out. So each
+    training node serves once, and the weights by which a batch with few of them counts less make
+    the mean loss of an epoch the mean over all training nodes.
+
+    METIS needs the whole adjacency in memory, and several times as much for its work.
+
+    Args:
+        graph: The graph.
+        max_nodes: Nodes of a sub-graph, on average over all clusters. (default: 2000)
+        clusters_per_subgraph: The more, the less the batches differ from each other. (default: 4)
+        **options: ``roots``, the nodes that the loss is taken in, and ``batch_size``, ``resample``,
+            ``keep_degree``, ``seed``, ``num_workers``: see :class:`lgcn.SubgraphLoader`.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        max_nodes: int = 2000,
+        clusters_per_subgraph: int = 4,
+        **options: Unpack[BatchOptions],
+    ) -> None:
+        super().__init__(graph, **options)
+        if clusters_per_subgraph < 1:
+            raise ValueError(
+                f"clusters_per_subgraph must be at least 1, got {clusters_per_subgraph}"
+            )
+        if max_nodes < 1:
+            raise ValueError(f"max_nodes must be at least 1, got {max_nodes}")
+        self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
+        self.clusters_per_subgraph = clusters_per_subgraph
+        num_clusters = -(-graph.num_nodes * clusters_per_subgraph // max_nodes)
+        cluster = partition(graph, min(num_clusters, graph.num_nodes), self.seed)
+        self._order = np.argsort(cluster, kind="stable")  # the nodes by cluster, sorted in each
+        self._starts = np.searchsorted(cluster[self._order], np.arange(cluster.max() + 2))
+        self._served = np.unique(cluster[self.roots.numpy()])
+
+    @property
+    def _num_subgraphs(self) -> int:
+        return -(-self._served.size // self.clusters_per_subgraph)
+
+    def _plan(self, epoch: int) -> list[Any]:
+        rng = np.random.default_rng([self.seed, epoch])
+        return np.array_split(rng.permutation(self._served), self._num_subgraphs)
+
+    def _subgraph(self, start: Any, epoch: int, number: int) -> Graph:
+        parts = [self._order[self._starts[c] : self._starts[c + 1]] for c in start]
+        nodes = torch.from_numpy(np.sort(np.concatenate(parts)))
+        subgraph = self.graph.subgraph(nodes, keep_degree=self.keep_degree)
+        roots = self.roots.numpy()
+        # Over all batches of an epoch the mean weight of a training node is one of so many.
+        weights = np.broadcast_to(len(self) / roots.size, roots.shape)
+        weight = root_weights(nodes, roots, weights)
+        return replace(subgraph, node_weight=weight)
+
+
+def partition(graph: Graph, num_clusters: int, seed: int) -> Any:
+    """The cluster of each node, by METIS: clusters of about equal size with few edges between.
+
+    Which way an edge points does not matter.
+    """
+    try:
+        import pymetis
+    except ImportError as error:
+        raise UsageError(
+            "sampler=clusters needs METIS, which is not installed: pip install 'lgcn[metis]'"
+        ) from error
+    if num_clusters <= 1:
+        return np.zeros(graph.num_nodes, np.int64)
+    from scipy.sparse import csr_array
+
+    source = graph.col.cpu().numpy()
+    target = np.repeat(np.arange(graph.num_nodes), graph.rowptr.diff().cpu().numpy())
+    source, target = source[source != target], target[source != target]
+    entries = (np.ones(source.size, bool), (target, source))
+    matrix = csr_array(entries, shape=(graph.num_nodes, graph.num_nodes))
+    both = matrix + matrix.T
+    _, cluster = pymetis.part_graph(
+        num_clusters,
+        pymetis.CSRAdjacency(both.indptr.astype(np.int64), both.indices.astype(np.int64)),
+        options=pymetis.Options(seed=seed % 2**31),
+    )
+    return np.asarray(cluster, np.int64)

@@ -1,0 +1,241 @@
+"""What a store on disk looks like.
+
+A store is a folder of plain little-endian arrays, each in a file of its own (``rowptr.bin``), and
+``header.json``, which says how long they are. It may come from a stranger, so that nothing in it is
+believed: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
+others, types and shapes must be the ones listed there, and all numbers that are used as an index
+are read and compared with what they point into (:mod:`lgcn.store.reading`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lgcn.errors import DataError
+from lgcn.utils.stored_json import fields, strings, truth
+
+FORMAT = 1
+HEADER = "header.json"
+FIELDS = (
+    "format",
+    "name",
+    "num_nodes",
+    "num_edges",
+    "num_features",
+    "directed",
+    "label_names",
+    "multi_label",
+    "encoder",
+    "source",
+    "arrays",
+    "sha256",
+)
+
+# How the numbers lie in the file. NumPy has no bfloat16: it sees the bits.
+DTYPES: dict[str, Any] = {
+    "bool": np.dtype(np.bool_),
+    "uint8": np.dtype(np.uint8),
+    "int32": np.dtype("<i4"),
+    "int64": np.dtype("<i8"),
+    "float16": np.dtype("<f2"),
+    "bfloat16": np.dtype("<u2"),
+    "float32": np.dtype("<f4"),
+}
+
+_Shapes = dict[str, tuple[str, ...]]
+_VECTOR: _Shapes = {"float32": ("N",)}
+_MASK: _Shapes = {"bool": ("N",)}
+_COLUMNS = ("int32", "int64")
+# The arrays there can be, the types of each, and the shape it has then. N, E and F are nodes,
+# entries of the adjacency and features; any other letter stands for one number throughout.
+ARRAYS: dict[str, _Shapes] = {
+    "rowptr": {"int64": ("N+1",)},
+    "col": dict.fromkeys(_COLUMNS, ("E",)),
+    "edge_weight": {"float32": ("E",)},
+    "transpose_rowptr": {"int64": ("N+1",)},
+    "transpose_col": dict.fromkeys(_COLUMNS, ("E",)),
+    "transpose_edge_weight": {"float32": ("E",)},
+    "degree": _VECTOR,
+    "x": dict.fromkeys(("float32", "float16", "bfloat16", "uint8"), ("N", "F")),
+    "x_scale": {"float32": ("F",)},
+    "x_offset": {"float32": ("F",)},
+    "x_rowptr": dict.fromkeys(_COLUMNS, ("N+1",)),
+    "x_col": dict.fromkeys(_COLUMNS, ("Z",)),
+    "x_values": dict.fromkeys(("float32", "float16", "bfloat16"), ("Z",)),
+    "y": {"int64": ("N",), "uint8": ("N", "L")},
+    "train_mask": _MASK,
+    "val_mask": _MASK,
+    "test_mask": _MASK,
+    "ptr": {"int64": ("G",)},
+    "ids": {"int64": ("N",)},
+    "ids_offsets": {"int64": ("N+1",)},
+    "ids_bytes": {"uint8": ("B",)},
+}
+# Arrays that come together or not at all.
+TOGETHER = (
+    ("transpose_rowptr", "transpose_col"),
+    ("x_scale", "x_offset"),
+    ("x_rowptr", "x_col", "x_values"),
+    ("ids_offsets", "ids_bytes"),
+)
+# What each list of offsets points into; ptr counts nodes.
+OFFSETS = {
+    "rowptr": "col",
+    "transpose_rowptr": "transpose_col",
+    "x_rowptr": "x_col",
+    "ids_offsets": "ids_bytes",
+    "ptr": "rowptr",
+}
+
+
+class Array(NamedTuple):
+    """One array of a store: its type as named in :data:`DTYPES`, its shape, its checksum."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+
+    @property
+    def num_bytes(self) -> int:
+        return math.prod(self.shape) * int(DTYPES[self.dtype].itemsize)
+
+
+def file_of(folder: Path, array: str) -> Path:
+    return folder / f"{array}.bin"
+
+
+def is_store(path: str | Path) -> bool:
+    """Whether ``path`` looks like a store; :func:`open_store` tells whether it is sound."""
+    folder = Path(path)
+    return (folder / HEADER).is_file() and file_of(folder, "rowptr").is_file()
+
+
+def header_digest(header: Mapping[str, Any]) -> str:
+    """The checksum of all other fields."""
+    rest = {key: value for key, value in header.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def check_header(header: Mapping[str, Any], where: str) -> dict[str, Array]:
+    """The arrays of a header whose fields were all checked, also against each other."""
+    for key in ("name", "sha256"):
+        if not isinstance(header[key], str) or not header[key].isprintable():
+            raise DataError(f"{key} of {where} must be a printable text")
+    sizes = {}
+    for key, letter in (("num_nodes", "N"), ("num_edges", "E"), ("num_features", "F")):
+        sizes[letter] = _count(header[key], f"{key} of {where}")
+    sizes["N+1"] = sizes["N"] + 1
+    directed = truth(header["directed"], f"directed of {where}")
+    multi_label = truth(header["multi_label"], f"multi_label of {where}")
+    if header["source"] is not None and not isinstance(header["source"], dict):
+        raise DataError(f"source of {where} must be an object or null")
+    listed = header["arrays"]
+    if not isinstance(listed, dict) or not {"rowptr", "col"} <= set(listed) <= set(ARRAYS):
+        got = ", ".join(listed) if isinstance(listed, dict) else type(listed).__name__
+        raise DataError(
+            f"arrays of {where} must be rowptr, col and others of {', '.join(ARRAYS)}, "
+            f"got {got!r:.300}"
+        )
+    arrays = {name: _array(name, listed[name], sizes, where) for name in listed}
+    if header["label_names"] is not None:
+        names = strings(header["label_names"], f"label_names of {where}")
+        if sizes.setdefault("L", len(names)) != len(names):
+            raise DataError(f"{where} has {len(names)} label_names, but y has {sizes['L']} columns")
+    _check_company(header, arrays, directed, multi_label, sizes, where)
+    return arrays
+
+
+def _check_company(
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    directed: bool,
+    multi_label: bool,
+    sizes: Mapping[str, int],
+    where: str,
+) -> None:
+    """Checks that arrays that need one another are there, and none that exclude one another."""
+
+    def refuse(wrong: bool, what: str) -> None:
+        if wrong:
+            raise DataError(f"{where}: {what}")
+
+    for group in TOGETHER:
+        there = [name for name in group if name in arrays]
+        missing = ", ".join(set(group) - set(there))
+        refuse(0 < len(there) < len(group), f"{', '.join(there)} must come with {missing}")
+    x = arrays.get("x")
+    refuse(x is not None and "x_col" in arrays, "features must be dense or sparse, not both")
+    refuse(x is None and "x_scale" in arrays, "x_scale must come with x")
+    refuse(
+        x is not None and (x.dtype == "uint8") != ("x_scale" in arrays),
+        "x must be uint8 where there is x_scale, and only there",
+    )
+    refuse(
+        x is None and "x_col" not in arrays and sizes["F"] > 0,
+        f"num_features must be 0 where there are no features, got {sizes['F']}",
+    )
+    refuse("ids" in arrays and "ids_bytes" in arrays, "ids must be numbers or texts, not both")
+    refuse(
+        not directed and "transpose_col" in arrays,
+        "a graph that is not directed must not have a transpose",
+    )
+    refuse(
+        "transpose_edge_weight" in arrays
+        and not ("edge_weight" in arrays and "transpose_col" in arrays),
+        "transpose_edge_weight must come with edge_weight and transpose_col",
+    )
+    refuse(
+        "transpose_col" in arrays
+        and "edge_weight" in arrays
+        and "transpose_edge_weight" not in arrays,
+        "the transpose of a weighted graph must have transpose_edge_weight",
+    )
+    y = arrays.get("y")
+    refuse(
+        multi_label != (y is not None and y.dtype == "uint8"),
+        "multi_label must be true where y is a matrix of labels, and only there",
+    )
+    for name, count in (("col", sizes["N"]), ("transpose_col", sizes["N"]), ("x_col", sizes["F"])):
+        refuse(
+            name in arrays and arrays[name].dtype == "int32" and count > 2**31,
+            f"{name} must be int64 from 2**31 on",
+        )
+    refuse("ptr" in arrays and arrays["ptr"].shape[0] < 2, "ptr must have two entries or more")
+    refuse(header["encoder"] is not None and sizes["F"] == 0, "an encoder must come with features")
+
+
+def _array(name: str, listed: Any, sizes: dict[str, int], where: str) -> Array:
+    what = f"{name} in {where}"
+    fields(listed, what, "dtype", "shape", "sha256")
+    dtype, shape, digest = listed["dtype"], listed["shape"], listed["sha256"]
+    if not isinstance(dtype, str) or dtype not in ARRAYS[name]:
+        raise DataError(f"{what} must be {' or '.join(ARRAYS[name])}, got {dtype!r:.80}")
+    dims = ARRAYS[name][dtype]
+    if not isinstance(shape, list) or len(shape) != len(dims):
+        raise DataError(f"{what} must have a shape of {len(dims)} numbers, got {shape!r:.80}")
+    if not isinstance(digest, str):
+        raise DataError(f"{what} must have a text as sha256")
+    for letter, size in zip(dims, shape, strict=True):
+        _count(size, f"shape of {what}")
+        if sizes.setdefault(letter, size) != size:
+            raise DataError(
+                f"{what} must have shape {[sizes.get(d, d) for d in dims]} to fit the other "
+                f"arrays, got {shape}"
+            )
+    array = Array(dtype, tuple(shape), digest)
+    if array.num_bytes >= 2**62:
+        raise DataError(f"{what} has a shape that no disk can hold: {shape}")
+    return array
+
+
+def _count(value: Any, what: str) -> int:
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise DataError(f"{what} must be a whole number from 0 on, got {value!r:.80}")
+    return value

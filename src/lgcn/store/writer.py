@@ -1,0 +1,329 @@
+"""Writing a store, so that no half-written one ever looks whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgcn.errors import UsageError, WriteError
+from lgcn.graph.csr import CSR, row_blocks, row_sums
+from lgcn.store.arguments import check_target, foreign_files
+from lgcn.store.format import (
+    ARRAYS,
+    DTYPES,
+    FORMAT,
+    HEADER,
+    check_header,
+    file_of,
+    header_digest,
+)
+from lgcn.store.reading import digests
+from lgcn.utils.files import (
+    NO_ROOM,
+    cannot_write,
+    exchange,
+    is_at,
+    lock,
+    private_name,
+    sync,
+    sync_folder,
+)
+
+_BLOCK = 1 << 22  # values that are converted at a time
+
+
+class StoreWriter:
+    """Writes a store into a folder beside ``path``, which takes that name when all is there.
+
+    Use it in a ``with`` statement: what is there is removed if the block ends before
+    :meth:`finish`. What a killed writer left is removed by the next one for the same ``path``.
+
+    Args:
+        path: The store's folder. Folders above it are made as needed.
+        overwrite: Replace a store that is there, once the new one is complete.
+            (default: ``False``)
+    """
+
+    def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
+        # Not resolve(), which follows a link at path itself: what it points to would be replaced.
+        self.path = Path(path).absolute()
+        if self.path.name in ("", ".."):
+            raise UsageError(f"the path of a store must end with a name, got {path}")
+        self._overwrite = overwrite
+        self._shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._open: dict[str, Appender] = {}
+        self._lock: int | None = None
+        check_target(self.path, self._overwrite)
+        with _plain_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(self.path)
+            # The lock is held until the end, by which the next writer knows that this one lives.
+            self.folder, self._lock = _new_folder(self.path)
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.abandon()
+        # An error of a scratch file names none.
+        if isinstance(error, OSError) and (error.errno in NO_ROOM or error.filename is None):
+            with _plain_errors(self.path):
+                raise error
+
+    def abandon(self) -> None:
+        """Removes what was written, unless it is finished."""
+        for appender in self._open.values():
+            appender.close()
+        if self._lock is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self._unlock()
+
+    @property
+    def scratch(self) -> Path:
+        """A folder for files that are needed until :meth:`finish`, on the disk of the store."""
+        folder = self.folder / "scratch"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def array(self, name: str, shape: Sequence[int], dtype: str) -> Any:
+        """A map of a new array, full of zeros, to be filled in any order.
+
+        Its pages count as memory of this process, though they can be written out at any time.
+
+        Args:
+            name: One of :data:`lgcn.store.format.ARRAYS`.
+            shape: Its shape.
+            dtype: One that the array may have; ``"bfloat16"`` gives its bits as uint16.
+        """
+        path = self._new(name, dtype)
+        self._shapes[name] = (dtype, tuple(int(size) for size in shape))
+        size = int(np.prod(shape, dtype=np.int64)) * DTYPES[dtype].itemsize
+        with _plain_errors(self.path), path.open("xb+") as file:
+            if size == 0:
+                return np.empty(shape, DTYPES[dtype])
+            # Now, since a map of a file the disk has no room for would kill the process later.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.truncate(size)
+            return np.memmap(file, DTYPES[dtype], "r+", shape=tuple(shape))
+
+    def append(self, name: str, dtype: str, width: int | None = None) -> Appender:
+        """A new array that is written from its first entry to its last.
+
+        Args:
+            name, dtype: See :meth:`array`.
+            width: Entries of a row, for a matrix. (default: a vector)
+        """
+        path = self._new(name, dtype)
+        with _plain_errors(self.path):
+            self._open[name] = Appender(path, dtype, width, self.path)
+        return self._open[name]
+
+    def finish(
+        self,
+        *,
+        name: str = "graph",
+        directed: bool = False,
+        label_names: Sequence[str] | None = None,
+        encoder: Any = None,
+        num_features: int | None = None,
+        source: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Checks and hashes all arrays, writes the header, and gives the store its name.
+
+        Args:
+            name: The graph's name.
+            directed: Whether an edge does not imply its reverse.
+            label_names: See :class:`lgcn.Graph`. (default: none)
+            encoder: A :class:`FeatureEncoder`, or what its ``to_dict`` gives. (default: none)
+            num_features: Of sparse features. (default: the columns of ``x``)
+            source: Anything JSON can hold on where the graph comes from. (default: nothing)
+
+        Returns:
+            The header.
+        """
+        with _plain_errors(self.path):
+            self._close_appenders()
+            if not {"rowptr", "col"} <= set(self._shapes):
+                raise ValueError(
+                    f"a store must have rowptr and col, got {', '.join(self._shapes) or 'neither'}"
+                )
+            if "degree" not in self._shapes:
+                self._write_degrees()
+            sizes = {key: value[1] for key, value in self._shapes.items()}
+            if num_features is None:
+                num_features = sizes["x"][1] if "x" in sizes else 0
+            header: dict[str, Any] = {
+                "format": FORMAT,
+                "name": name,
+                "num_nodes": sizes["rowptr"][0] - 1,
+                "num_edges": sizes["col"][0],
+                "num_features": num_features,
+                "directed": directed,
+                "label_names": None if label_names is None else list(label_names),
+                "multi_label": len(sizes.get("y", ())) == 2,
+                "encoder": encoder.to_dict() if hasattr(encoder, "to_dict") else encoder,
+                "source": source,
+                "arrays": {
+                    key: {"dtype": dtype, "shape": list(shape), "sha256": ""}
+                    for key, (dtype, shape) in self._shapes.items()
+                },
+                "sha256": "",
+            }
+            arrays = check_header(header, str(self.path))
+            for key, digest in digests(self.folder, header, arrays).items():
+                header["arrays"][key]["sha256"] = digest
+            header = json.loads(json.dumps(header, allow_nan=False))  # as a reader will see it
+            header["sha256"] = header_digest(header)
+            if (self.folder / "scratch").exists():
+                shutil.rmtree(self.folder / "scratch")
+            text = json.dumps(header, indent=1) + "\n"
+            (self.folder / HEADER).write_text(text, encoding="utf-8")
+            for path in [*self.folder.iterdir(), self.folder]:
+                sync(path)
+            self._take_name()
+        return header
+
+    def _new(self, name: str, dtype: str) -> Path:
+        if name not in ARRAYS or name in self._shapes or name in self._open:
+            raise ValueError(f"an array must be named once, and be one of {', '.join(ARRAYS)}")
+        if dtype not in ARRAYS[name]:
+            raise ValueError(f"{name} must be {' or '.join(ARRAYS[name])}, got {dtype}")
+        return file_of(self.folder, name)
+
+    def _close_appenders(self) -> None:
+        for name, appender in self._open.items():
+            appender.close()
+            self._shapes[name] = (appender.dtype, appender.shape)
+        self._open = {}
+
+    def _write_degrees(self) -> None:
+        """The sums of the rows, a block of rows at a time."""
+        rowptr, col = self._read("rowptr"), self._read("col")
+        weight = self._read("edge_weight") if "edge_weight" in self._shapes else None
+        degree = self.append("degree", "float32")
+        for start, stop in row_blocks(rowptr, _BLOCK):
+            rows = CSR(rowptr, col, weight).rows(start, stop)
+            degree.write(row_sums(rows).float().numpy())
+        self._close_appenders()
+
+    def _read(self, name: str) -> Tensor:
+        dtype, shape = self._shapes[name]
+        if 0 in shape:
+            return torch.from_numpy(np.empty(shape, DTYPES[dtype]))
+        path = file_of(self.folder, name)
+        return torch.from_numpy(np.memmap(path, DTYPES[dtype], "r+", shape=shape))
+
+    def _take_name(self) -> None:
+        check_target(self.path, self._overwrite)
+        if self.path.exists():
+            exchange(self.folder, self.path)
+            shutil.rmtree(self.folder, ignore_errors=True)  # which is the old store now
+        else:
+            self.folder.rename(self.path)
+        self._unlock()
+        sync_folder(self.path.parent)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class Appender:
+    """An array that grows, see :meth:`StoreWriter.append`."""
+
+    def __init__(self, path: Path, dtype: str, width: int | None, store: Path) -> None:
+        self.dtype = dtype
+        self._dtype = DTYPES[dtype]
+        self._width = width
+        self._store = store
+        self._length = 0
+        self._file = path.open("xb", buffering=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self._length,) if self._width is None else (self._length, self._width)
+
+    def write(self, values: Any) -> None:
+        """Adds entries, or rows of a matrix, of exactly the array's type."""
+        values = np.ascontiguousarray(values)
+        width = () if self._width is None else (self._width,)
+        if values.dtype != self._dtype or values.shape[1:] != width or values.ndim < 1:
+            raise ValueError(
+                f"values must be {self._dtype} in shape [n, *{width}], got {values.dtype} in "
+                f"shape {values.shape}"
+            )
+        self._length += values.shape[0]
+        view = memoryview(values.reshape(-1).view(np.uint8))
+        with _plain_errors(self._store):
+            while len(view):  # a write may take less than it was given
+                view = view[self._file.write(view) :]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    """Says plainly that the disk is full, or what else the system did not do."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(f"{cannot_write(path, error)}. What was written is removed") from error
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(private_name(path.name, ".partial-*")[1])
+
+
+def _new_folder(path: Path) -> tuple[Path, int]:
+    """An empty folder beside ``path``, and its lock."""
+    while True:
+        folder = _partial(path)
+        folder.mkdir()
+        # Another writer may have taken it for an abandoned one, before it was locked.
+        handle, locked = _open(folder)
+        if handle is not None:
+            if locked is not False and is_at(handle, folder):
+                return folder, handle
+            os.close(handle)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Removes what writers of ``path`` left that were killed; a living one holds a lock."""
+    shared = private_name(path.name, ".partial-*")[0]
+    for folder in path.parent.iterdir():
+        named = folder.name.startswith(f"{shared}.partial-")
+        if not named or folder.is_symlink() or not folder.is_dir() or foreign_files(folder):
+            continue
+        handle, locked = _open(folder)
+        if handle is not None:
+            if locked:
+                shutil.rmtree(folder, ignore_errors=True)
+            os.close(handle)
+
+
+def _open(folder: Path) -> tuple[int | None, bool | None]:
+    """A descriptor of the folder, if it is there, and whether it locks it (:func:`lock`)."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None, False
+    return handle, lock(handle)

@@ -1,0 +1,312 @@
+"""What each kind of column learns from the allowed rows, and how it becomes features."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from lgcn.errors import DataError
+from lgcn.tables.columns import LARGEST, is_single, numbers, quoted, row_name, texts
+from lgcn.utils import stored_json
+
+MAX_CATEGORIES = 1000
+LARGEST_SCALED = 1e18  # the square of a feature must fit in float32
+LARGEST_IDF = 1e6  # far above any logarithm of a number of rows
+EMPTY = "left out: it is empty in the rows that may be looked at"
+
+
+@dataclass(frozen=True, eq=False)
+class NumberEncoder:
+    """Numbers, dates or lists of numbers, scaled. Deviation 0: a constant place, always 0."""
+
+    name: str
+    kind: str
+    mean: Any
+    deviation: Any
+
+    @classmethod
+    def fit(
+        cls, name: str, column: Any, rows: Any, kind: str, first_line: int | None
+    ) -> tuple[NumberEncoder | None, str]:
+        """The encoder, ``None`` where the column is left out, and what to note of it."""
+        width = _list_length(column, rows) if kind == "vector" else 1
+        found = _Moments(width)
+        step = max(2**18 // max(width, 1), 1)  # rows at a time, so that the column is not copied
+        for start in range(0, len(column), step):
+            allowed = np.flatnonzero(rows[start : start + step]) + start
+            if not len(allowed):
+                continue
+            block = column.slice(start, step)
+            if len(allowed) < len(block):
+                block = block.take(pa.array(allowed - start))
+
+            def where(i: int, allowed: Any = allowed) -> str:
+                return row_name(int(allowed[i]), first_line)
+
+            found.add(numbers(block, kind, name, width, where))
+        if not found.count.any():
+            return None, EMPTY
+        deviation = found.deviation()
+        constant = int((deviation == 0).sum())
+        if constant == width:
+            value = f" ({found.low[0]:g})" if kind == "number" else ""
+            return None, f"left out: it is constant{value} in the rows that may be looked at"
+        empty = 1 - found.count.mean() / rows.sum()
+        note = ""
+        if constant:
+            note = f"has {constant} of {width} numbers that are constant; they become zeros"
+        elif empty > 0.5:
+            note = f"is empty in {empty:.0%} of the rows; they count as its mean"
+        return cls(name, kind, found.mean, deviation), note
+
+    @property
+    def width(self) -> int:
+        return len(self.mean)
+
+    @property
+    def entries(self) -> float:
+        """Features of a row that differ from zero."""
+        return float(self.width)
+
+    def feature_names(self) -> list[str]:
+        if self.kind == "vector":
+            return [f"{self.name}[{i}]" for i in range(self.width)]
+        return [self.name]
+
+    def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
+        values = numbers(cells, self.kind, self.name, self.width, where)
+        with np.errstate(over="ignore"):  # infinity is refused below
+            scaled = (values - self.mean) / np.where(self.deviation == 0, 1, self.deviation)
+        scaled[np.isnan(scaled)] = 0
+        scaled[:, self.deviation == 0] = 0
+        far = np.abs(scaled) > LARGEST_SCALED
+        if far.any():
+            row, place = np.argwhere(far)[0]
+            raise DataError(
+                f"column {self.name!r}, {where(int(row))}: {values[row, place]:g} is too far from "
+                f"what the encoder was fitted on (mean {self.mean[place]:g}, deviation "
+                f"{self.deviation[place]:g}). Correct or empty the cell"
+            )
+        return scaled
+
+    def to_dict(self) -> dict[str, Any]:
+        scale = {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+        return {"name": self.name, "kind": self.kind, **scale}
+
+    @classmethod
+    def from_dict(cls, stored: Any, what: str) -> NumberEncoder:
+        stored = stored_json.fields(stored, what, "name", "kind", "mean", "deviation")
+        kind = stored["kind"]
+        mean = stored_json.numbers(stored["mean"], f"mean of {what}", -LARGEST, LARGEST)
+        deviation = stored_json.numbers(stored["deviation"], f"deviation of {what}", 0, LARGEST)
+        if len(mean) != len(deviation) or (kind != "vector" and len(mean) != 1):
+            raise DataError(
+                f"{what} must have as many means as deviations, one for a {kind}, "
+                f"got {len(mean)} and {len(deviation)}"
+            )
+        if not any(deviation):
+            raise DataError(f"{what} must have a deviation above 0")
+        return cls(_name(stored, what), kind, np.array(mean), np.array(deviation))
+
+
+class _Moments:
+    """Means and deviations of matrices that come one after the other, without their NaN.
+
+    They are merged matrix by matrix (Chan, Golub and LeVeque 1979), so that a large mean costs no
+    digits.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.count, self.mean, self._squares = np.zeros(width), np.zeros(width), np.zeros(width)
+        self.low, self._high = np.full(width, np.inf), np.full(width, -np.inf)
+
+    def add(self, values: Any) -> None:
+        here = ~np.isnan(values)
+        number = here.sum(axis=0)
+        total = np.maximum(self.count + number, 1)
+        mean = np.where(here, values, 0).sum(axis=0) / np.maximum(number, 1)
+        self._squares += (np.where(here, values - mean, 0) ** 2).sum(axis=0)
+        self._squares += (mean - self.mean) ** 2 * self.count * number / total
+        self.mean += (mean - self.mean) * number / total
+        self.low = np.fmin(self.low, np.fmin.reduce(values, axis=0))
+        self._high = np.fmax(self._high, np.fmax.reduce(values, axis=0))
+        self.count += number
+
+    def deviation(self) -> Any:
+        """0 where the values are one, or their differences are no more than rounding."""
+        deviation = np.sqrt(self._squares / np.maximum(self.count, 1))
+        noise = 8 * np.finfo(np.float64).eps * np.abs(self.mean)
+        deviation[(self.low >= self._high) | (deviation <= noise)] = 0
+        return deviation
+
+
+def _list_length(column: Any, rows: Any) -> int:
+    """The length of the first list in the allowed rows."""
+    lengths = pc.list_value_length(column).filter(pa.array(rows)).drop_null()
+    return lengths[0].as_py() if len(lengths) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryEncoder:
+    """One feature a category. ``complete``: the fit saw no more categories than these."""
+
+    name: str
+    categories: list[str]
+    complete: bool
+    kind = "category"
+    entries = 1.0
+
+    @classmethod
+    def fit(cls, name: str, column: Any, rows: Any) -> tuple[CategoryEncoder | None, str]:
+        """The encoder, ``None`` where the column is left out, and what to note of it."""
+        cells = texts(column.filter(pa.array(rows)))
+        counts = pc.value_counts(cells.drop_null())
+        found = pa.table({"value": counts.field("values"), "count": counts.field("counts")})
+        if len(found) == 0:
+            return None, EMPTY
+        if len(found) == 1 and cells.null_count == 0:
+            value = quoted(found["value"][0].as_py())
+            return None, f"left out: it is {value} in all rows that may be looked at"
+        ranked = found.sort_by([("count", "descending"), ("value", "ascending")])
+        kept = sorted(ranked["value"].slice(0, MAX_CATEGORIES).to_pylist())
+        if len(found) == len(kept):
+            return cls(name, kept, complete=True), ""
+        note = f"has {len(found)} categories; the {len(kept)} most frequent become features"
+        return cls(name, kept, complete=False), note
+
+    @property
+    def width(self) -> int:
+        return len(self.categories)
+
+    def feature_names(self) -> list[str]:
+        return [f"{self.name}={category}" for category in self.categories]
+
+    @cached_property
+    def _value_set(self) -> Any:
+        return pa.array(self.categories, pa.large_string())
+
+    def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
+        cells = _texts(cells, self.name, "one category a cell")
+        codes = pc.index_in(cells, value_set=self._value_set)
+        if self.complete and codes.null_count > cells.null_count:
+            counts = pc.value_counts(cells.filter(pc.is_null(codes)).drop_null())
+            unseen.update(dict(zip(*map(pa.Array.to_pylist, counts.flatten()), strict=True)))
+        index = pc.fill_null(codes, -1).to_numpy()
+        known = index >= 0
+        rowptr = np.concatenate([[0], known.cumsum()])
+        ones = np.ones(rowptr[-1], dtype=np.float32)
+        return sparse.csr_matrix((ones, index[known], rowptr), shape=(len(cells), self.width))
+
+    def to_dict(self) -> dict[str, Any]:
+        found = {"categories": list(self.categories), "complete": self.complete}
+        return {"name": self.name, "kind": self.kind, **found}
+
+    @classmethod
+    def from_dict(cls, stored: Any, what: str) -> CategoryEncoder:
+        stored = stored_json.fields(stored, what, "name", "kind", "categories", "complete")
+        return cls(
+            _name(stored, what),
+            stored_json.strings(stored["categories"], f"categories of {what}", distinct=True),
+            stored_json.truth(stored["complete"], f"complete of {what}"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TextEncoder:
+    """TF-IDF of words. ``entries``: how many of them a row of the fit had on average."""
+
+    name: str
+    words: list[str]
+    idf: list[float]
+    entries: float
+    kind = "text"
+
+    @classmethod
+    def fit(
+        cls, name: str, column: Any, rows: Any, max_words: int
+    ) -> tuple[TextEncoder | None, str]:
+        """The encoder, ``None`` where the column is left out, and what to note of it."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        cells = texts(column.filter(pa.array(rows))).drop_null()
+        if not len(cells):
+            return None, EMPTY
+        vectorizer = TfidfVectorizer(max_features=max_words)
+        try:
+            matrix = vectorizer.fit_transform(cells.to_pylist())
+        except ValueError:  # scikit-learn's way to say that it found no word
+            return None, "left out: it has no word of two letters or more"
+        words = [str(word) for word in vectorizer.get_feature_names_out()]
+        return cls(name, words, vectorizer.idf_.tolist(), matrix.nnz / len(cells)), ""
+
+    @property
+    def width(self) -> int:
+        return len(self.words)
+
+    def feature_names(self) -> list[str]:
+        return [f"{self.name}:{word}" for word in self.words]
+
+    @cached_property
+    def _vectorizer(self) -> Any:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(vocabulary={word: i for i, word in enumerate(self.words)})
+        vectorizer.idf_ = np.array(self.idf)
+        return vectorizer
+
+    def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
+        cells = _texts(cells, self.name, "texts")
+        return self._vectorizer.transform(pc.fill_null(cells, "").to_pylist())
+
+    def to_dict(self) -> dict[str, Any]:
+        found = {"words": list(self.words), "idf": list(self.idf), "entries": self.entries}
+        return {"name": self.name, "kind": self.kind, **found}
+
+    @classmethod
+    def from_dict(cls, stored: Any, what: str) -> TextEncoder:
+        stored = stored_json.fields(stored, what, "name", "kind", "words", "idf", "entries")
+        words = stored_json.strings(stored["words"], f"words of {what}", distinct=True)
+        idf = stored_json.numbers(stored["idf"], f"idf of {what}", 0, LARGEST_IDF)
+        if len(idf) != len(words):
+            raise DataError(f"{what} must have one idf a word ({len(words)}), got {len(idf)}")
+        entries = stored_json.numbers([stored["entries"]], f"entries of {what}", 0, len(words))
+        return cls(_name(stored, what), words, idf, entries[0])
+
+
+ColumnEncoder = NumberEncoder | CategoryEncoder | TextEncoder
+_CLASSES: dict[str, type[ColumnEncoder]] = {
+    "number": NumberEncoder,
+    "date": NumberEncoder,
+    "vector": NumberEncoder,
+    "category": CategoryEncoder,
+    "text": TextEncoder,
+}
+
+
+def read_column(stored: Any, what: str) -> ColumnEncoder:
+    """The encoder that ``to_dict`` described; anything else raises ``DataError``."""
+    kind = stored.get("kind") if isinstance(stored, Mapping) else None
+    if not isinstance(kind, str) or kind not in _CLASSES:
+        raise DataError(f"{what} must be of the kind {', '.join(_CLASSES)}, got {quoted(kind)}")
+    return _CLASSES[kind].from_dict(stored, what)
+
+
+def _name(stored: Mapping[str, Any], what: str) -> str:
+    return stored_json.strings([stored["name"]], f"name of {what}")[0]
+
+
+def _texts(cells: Any, name: str, wanted: str) -> Any:
+    if not is_single(cells):
+        raise DataError(
+            f"column {name!r} must hold {wanted}, got {cells.type}; give it the type it had in "
+            "training"
+        )
+    return texts(cells)

@@ -1,0 +1,326 @@
+"""From the ids of a user's edge list to the rows of a graph.
+
+Edges come in batches, and a batch is turned into node numbers before the next is read. What is held
+at most are these numbers and the rows that they become, four bytes a number.
+"""
+
+# mypy: disable-error-code="untyped-decorator"
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pyarrow as pa
+import torch
+
+import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
+from lgcn.errors import DataError
+from lgcn.graph.csr import CSR
+from lgcn.tables.columns import quoted
+from lgcn.tables.ids import NodeIndex, to_ids
+from lgcn.tables.source import TableSource
+from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.limits import MAX_INT32
+
+EXAMPLES = 3  # of edges that name unknown nodes
+
+_SHORT_ROW = 32
+_PIECES = 64  # of the rows, so that no thread waits long for another
+
+
+@dataclass
+class EdgeList:
+    """Edges in node numbers, in parts: no self-loops, no unknown nodes; these are counted.
+
+    ``weights`` is ``None`` where all are one.
+    """
+
+    sources: list[Any] = field(default_factory=list)
+    targets: list[Any] = field(default_factory=list)
+    weights: list[Any] | None = None
+    num_rows: int = 0
+    num_unknown: int = 0
+    num_self_loops: int = 0
+
+
+class Adjacency(NamedTuple):
+    """The rows of a graph and how many edges of the list were there already."""
+
+    rows: CSR
+    duplicates: int
+
+
+def read_edges(
+    table: TableSource,
+    source_column: str,
+    target_column: str,
+    weight_column: str | None,
+    index: NodeIndex,
+    *,
+    nodes: str,
+    drop_unknown: bool,
+) -> EdgeList:
+    """Reads an edge table batch by batch, and looks up the nodes of each edge.
+
+    Args:
+        table: The edge table.
+        source_column, target_column, weight_column: Its columns, no weights where that is ``None``.
+        index: The nodes.
+        nodes: The node table's name, for messages.
+        drop_unknown: Leave out edges that name no node, rather than refuse the table.
+    """
+    columns = [source_column, target_column]
+    types = dict.fromkeys(columns, pa.int64() if index.integer else pa.string())
+    edges = EdgeList()
+    if weight_column is not None:
+        columns.append(weight_column)
+        types[weight_column] = pa.float64()
+        edges.weights = []
+    why = f"The ids of {nodes} are whole numbers" if index.integer else ""
+    unknown: list[tuple[int, Any, Any]] = []
+    for batch in table.batches(columns, types, why):
+        first = edges.num_rows
+        source, target = (_find(table, batch, name, index, first) for name in columns[:2])
+        kept = source != target
+        known = (source >= 0) & (target >= 0)
+        num_unknown = len(known) - int(known.sum())
+        if num_unknown:
+            for row in np.flatnonzero(~known)[: EXAMPLES - len(unknown)].tolist():
+                missing = 0 if source[row] < 0 else 1
+                unknown.append((first + row, columns[missing], batch.column(missing)[row].as_py()))
+            kept &= known
+        num_kept = int(kept.sum())
+        edges.num_rows += len(kept)
+        edges.num_unknown += num_unknown
+        edges.num_self_loops += len(kept) - num_kept - num_unknown
+        parts = {"sources": source, "targets": target}
+        if weight_column is not None:
+            parts["weights"] = _weights(table, batch, weight_column, first)
+        for name, part in parts.items():
+            getattr(edges, name).append(part if num_kept == len(part) else part[kept])
+    if unknown and not drop_unknown:
+        raise _unknown_nodes(table, edges, unknown, nodes, index.example)
+    return edges
+
+
+def _find(table: TableSource, batch: Any, name: str, index: NodeIndex, first: int) -> Any:
+    def where(row: int) -> str:
+        return f"{table.name}, {table.where([first + row])[0]}, column {name!r}"
+
+    ids = to_ids(batch.column(name), where, integer=index.integer)
+    found = index.find(ids)
+    if ids.null_count:
+        found[ids.is_null().to_numpy(zero_copy_only=False)] = -1
+    return found
+
+
+def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
+    column = batch.column(name)
+    kind = column.type
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not number and not pa.types.is_null(kind):
+        raise DataError(
+            f"{table.name}: weight_column must name a column of numbers, got {name!r}, "
+            f"which holds {kind}"
+        )
+    column = column.cast(pa.float64(), safe=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Zero is added since -0.0 sorts before all other weights.
+        weights = column.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)
+        wrong = ~((weights >= 0) & (weights < np.inf))  # also true of NaN
+    if wrong.any():
+        row = int(wrong.argmax())
+        got = column[row].as_py()
+        raise DataError(
+            f"{table.name}, {table.where([first + row])[0]}, column {name!r}: a weight must be a "
+            f"finite number of at least 0 in float32, got {'none' if got is None else got}. "
+            "Correct the cell, or omit weight_column"
+        )
+    return weights
+
+
+def _unknown_nodes(
+    table: TableSource,
+    edges: EdgeList,
+    unknown: list[tuple[int, Any, Any]],
+    nodes: str,
+    example: Any,
+) -> DataError:
+    places = table.where([row for row, _, _ in unknown])
+    examples = ", ".join(
+        f"{place} ({column} {'is empty' if id in (None, '') else quoted(id)})"
+        for place, (_, column, id) in zip(places, unknown, strict=True)
+    )
+    hint = ""
+    if edges.num_unknown == edges.num_rows:
+        hint = (
+            f"None fits: an id of {nodes} is {quoted(example)}. Check that id_column, "
+            "source_column and target_column name the right columns, and that both tables write "
+            "ids alike. "
+        )
+    return DataError(
+        f"{table.name}: {edges.num_unknown} of {edges.num_rows} edges name nodes that are not in "
+        f"{nodes}: {examples}{', ...' if edges.num_unknown > len(unknown) else ''}. {hint}"
+        "Add these nodes, correct the ids, or leave these edges out by unknown_nodes='drop'"
+    )
+
+
+def to_adjacency(
+    sources: list[Any],
+    targets: list[Any],
+    weights: list[Any] | None,
+    num_nodes: int,
+    *,
+    directed: bool,
+    keep_duplicates: bool = False,
+) -> Adjacency:
+    """Sorts edges into rows in ascending order; of edges that are the same the heaviest stays.
+
+    Row i lists the sources of the edges to node i, and with ``directed=False`` the targets of the
+    edges from it, too. The lists are emptied on the way, so that their memory is free.
+
+    Args:
+        sources, targets: Node numbers (int32), in as many parts as one likes; no self-loops.
+        weights: Finite float32 of at least zero, in the same parts; ``None`` where all are one.
+        num_nodes: Number of rows.
+        directed: Whether an edge counts for its target only.
+        keep_duplicates: Whether edges that are the same all stay, the lighter first.
+            (default: ``False``)
+    """
+    source, target = _join(sources), _join(targets)
+    bits = np.empty(0, np.int32) if weights is None else _join(weights).view(np.int32)
+    num_edges = len(source)
+    rowptr = np.zeros(num_nodes + 1, np.int64)
+    _count(source, target, directed, rowptr)
+    np.cumsum(rowptr, out=rowptr)
+    # Bits of floats that are not negative have the order of the floats, so a neighbour and below it
+    # the bits of its weight sort as one integer.
+    shift = 0 if weights is None else 32
+    keys = np.empty(rowptr[-1], np.int32 if weights is None else np.int64)
+    free = rowptr[:-1].copy()
+    _place(source, target, bits, directed, free, keys, _cut(rowptr, numba.get_num_threads()))
+    del source, target, bits, free
+    counts = np.zeros(num_nodes + 1, np.int64)
+    _sort_rows(keys, rowptr, shift, keep_duplicates, _cut(rowptr, _PIECES), counts)
+    np.cumsum(counts, out=counts)
+    num_entries = int(counts[-1])
+    if num_entries < len(keys):
+        _close_gaps(keys, rowptr, counts)
+        keys.resize(num_entries, refcheck=False)
+    index = np.int32 if num_entries <= MAX_INT32 else np.int64
+    if weights is None:
+        col, weight = keys.astype(index, copy=False), None
+    else:
+        col, weight = np.empty(num_entries, index), np.empty(num_entries, np.float32)
+        _take_apart(keys, col, weight.view(np.int32))
+    rows = CSR(
+        torch.from_numpy(counts.astype(index, copy=False)),
+        torch.from_numpy(col),
+        None if weight is None else torch.from_numpy(weight),
+    )
+    return Adjacency(rows, num_edges - num_entries // (1 if directed else 2))
+
+
+def _join(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts.pop()
+    joined = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    parts.clear()
+    return joined
+
+
+def _cut(rowptr: Any, pieces: int) -> Any:
+    """Bounds of ``pieces`` groups of rows that have about as many entries each."""
+    cuts = np.searchsorted(rowptr, np.arange(1, pieces) * (rowptr[-1] / pieces))
+    return np.concatenate([[0], cuts, [len(rowptr) - 1]]).clip(0, len(rowptr) - 1)
+
+
+@jit
+def _count(source: Any, target: Any, directed: bool, rowptr: Any) -> None:
+    """Counts row i in rowptr[i + 1]."""
+    for e in range(source.shape[0]):
+        rowptr[target[e] + 1] += 1
+        if not directed:
+            rowptr[source[e] + 1] += 1
+
+
+@jit
+def _key(node: Any, bits: Any, e: int) -> Any:
+    return node if bits.shape[0] == 0 else (np.int64(node) << 32) | bits[e]
+
+
+@jit_parallel
+def _place(
+    source: Any, target: Any, bits: Any, directed: bool, free: Any, keys: Any, bounds: Any
+) -> None:
+    """Writes each edge into its rows. A thread looks at all edges and takes those of its rows."""
+    for piece in numba.prange(bounds.shape[0] - 1):
+        low = np.uint32(bounds[piece])
+        size = np.uint32(bounds[piece + 1]) - low
+        for e in range(source.shape[0]):
+            i, j = target[e], source[e]
+            # Unsigned numbers below the range wrap around to large ones: one comparison, not two.
+            row_i = np.uint32(i) - low < size
+            row_j = (np.uint32(j) - low < size) & (not directed)
+            if row_i | row_j:  # most edges are another thread's: one jump for both
+                if row_i:
+                    keys[free[i]] = _key(j, bits, e)
+                    free[i] += 1
+                if row_j:
+                    keys[free[j]] = _key(i, bits, e)
+                    free[j] += 1
+
+
+@jit
+def _insertion_sort(row: Any) -> None:
+    """Half the time of ``sort`` on the usual short rows."""
+    for e in range(1, row.shape[0]):
+        key = row[e]
+        place = e
+        while place > 0 and row[place - 1] > key:
+            row[place] = row[place - 1]
+            place -= 1
+        row[place] = key
+
+
+@jit_parallel
+def _sort_rows(
+    keys: Any, rowptr: Any, shift: int, keep_duplicates: bool, bounds: Any, counts: Any
+) -> None:
+    """Sorts each row, moves one key a neighbour to its front, and counts them in counts[i + 1]."""
+    for piece in numba.prange(bounds.shape[0] - 1):
+        for i in range(bounds[piece], bounds[piece + 1]):
+            row = keys[rowptr[i] : rowptr[i + 1]]
+            if row.shape[0] > _SHORT_ROW:
+                row.sort()
+            else:
+                _insertion_sort(row)
+            if keep_duplicates:
+                counts[i + 1] = row.shape[0]
+                continue
+            kept = 0
+            for e in range(row.shape[0]):
+                if kept > 0 and row[kept - 1] >> shift == row[e] >> shift:
+                    kept -= 1  # the later is the heavier
+                row[kept] = row[e]
+                kept += 1
+            counts[i + 1] = kept
+
+
+@jit
+def _close_gaps(keys: Any, rowptr: Any, new_rowptr: Any) -> None:
+    for i in range(rowptr.shape[0] - 1):
+        gap = rowptr[i] - new_rowptr[i]
+        if gap > 0:
+            for e in range(new_rowptr[i], new_rowptr[i + 1]):
+                keys[e] = keys[e + gap]
+
+
+@jit_parallel
+def _take_apart(keys: Any, col: Any, bits: Any) -> None:
+    for e in numba.prange(keys.shape[0]):
+        col[e] = keys[e] >> 32
+        bits[e] = np.int32(keys[e] & 0x7FFFFFFF)

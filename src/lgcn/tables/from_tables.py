@@ -1,0 +1,252 @@
+"""Graphs from two tables: one row an edge, one row a node."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lgcn.errors import DataError, UsageError
+from lgcn.graph import Graph
+from lgcn.tables.columns import listed, quoted
+from lgcn.tables.edges import read_edges, to_adjacency
+from lgcn.tables.encoder import FeatureEncoder
+from lgcn.tables.ids import NodeIndex
+from lgcn.tables.nodes import NodeOptions, column_names, node_data, read_nodes
+from lgcn.tables.open_table import open_table
+from lgcn.tables.paths import check_unknown_nodes
+from lgcn.tables.source import TableSource
+
+END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
+WEIGHT_NAMES = ("weight", "weights")
+
+
+@dataclass
+class Imported:
+    """What became of two tables.
+
+    Attributes:
+        graph: The graph.
+        notes: What a user should know of the import, one sentence each.
+        counts: ``node_rows`` and ``edge_rows`` of the tables; of the edges ``unknown_endpoints``
+            (left out since they name no node), ``self_loops`` (left out) and ``duplicates`` (of
+            others, in an undirected graph in either direction).
+    """
+
+    graph: Graph
+    notes: list[str]
+    counts: dict[str, int]
+
+
+def import_tables(
+    edges: Any,
+    nodes: Any,
+    *,
+    label_column: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    weight_column: str | None = None,
+    directed: bool = False,
+    split_column: str | None = None,
+    labels_per_class: int | None = None,
+    val: float | None = None,
+    test: float | None = None,
+    split_seed: int = 0,
+    label_separator: str | None = None,
+    numeric_columns: str | Sequence[str] = (),
+    categorical_columns: str | Sequence[str] = (),
+    text_columns: str | Sequence[str] = (),
+    ignore_columns: str | Sequence[str] = (),
+    unknown_nodes: str = "error",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    name: str | None = None,
+    encoder: FeatureEncoder | None = None,
+    label_names: Sequence[str] | None = None,
+) -> Imported:
+    """Makes a graph of an edge table and a node table.
+
+    A table is a file (CSV, TSV, Parquet, NPZ), a pandas DataFrame, an Arrow table or a dict of
+    columns (:func:`lgcn.tables.open_table.read_table`). In an ``.npz`` file of edges, an array
+    ``edges`` of shape [E, 2] or [2, E] does for the two columns. Ids are whole numbers or texts,
+    compared as what they are in the node table.
+
+    Args:
+        edges: One row an edge; other columns than the named ones are not read. ``None`` for a
+            graph without edges.
+        nodes: One row a node. Columns that are not named below are features.
+        label_column: The class of each node, empty where it is to be predicted; several columns
+            are one label each. (default: no labels)
+        id_column: The nodes' ids. (default: ``id``, ``node`` or ``node_id``, else the first column)
+        source_column, target_column: The ids of an edge's ends. (default: ``source`` and
+            ``target``, ``src`` and ``dst``, or ``from`` and ``to``, else the first two columns)
+        weight_column: The edges' weights, numbers of at least 0. (default: all one)
+        directed: An edge means that its target aggregates from its source. (default: ``False``,
+            both from each other)
+        split_column: Says train, val or test of each row. (default: a random split)
+        labels_per_class: Training nodes of each class, see :func:`lgcn.datasets.random_split`.
+            (default: a split by shares)
+        val, test: Shares of the labelled nodes for validation and test. (default: 0.2 each)
+        split_seed: Of a random split. (default: 0)
+        label_separator: Parts the labels in a cell, where a node can have several.
+            (default: a cell is one label)
+        numeric_columns, categorical_columns, text_columns: Feature columns of these kinds.
+            (default: guessed, see :class:`lgcn.tables.encoder.FeatureEncoder`)
+        ignore_columns: Columns that are not read. (default: none)
+        unknown_nodes: What to do with edges that name no node of the node table, "error" or "drop".
+            (default: "error")
+        delimiter, encoding: Of text files. (default: by the file's ending and first lines, and
+            UTF-8)
+        name: The graph's. (default: that of the node file)
+        encoder: Makes the features as a trained model knows them; the kinds of columns and what
+            else :meth:`FeatureEncoder.fit` learns come from it. (default: fitted
+            to the rows that are not for validation or test)
+        label_names: The labels that a trained model knows. (default: those of the table)
+
+    Self-loops are left out and edges that are the same become one, with the largest weight.
+    """
+    check_unknown_nodes(unknown_nodes)
+    options = NodeOptions.named(
+        label_column=label_column,
+        label_separator=label_separator,
+        label_names=label_names,
+        split_column=split_column,
+        labels_per_class=labels_per_class,
+        val=val,
+        test=test,
+        split_seed=split_seed,
+        numeric_columns=numeric_columns,
+        categorical_columns=categorical_columns,
+        text_columns=text_columns,
+        encoder=encoder,
+    )
+    source = open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
+    # Before the long work on the nodes, since it is where most mistakes are.
+    edge_source = None
+    if edges is not None:
+        edge_source = open_table(edges, "edges", delimiter=delimiter, encoding=encoding)
+        ends = end_columns(edge_source, source_column, target_column)
+        if weight_column is not None:
+            edge_source.column("weight_column", weight_column)
+        if weight_column in ends:
+            raise UsageError(
+                f"weight_column must not be one of an edge's ends, got {weight_column!r}. Name the "
+                "column of the weights, or omit weight_column"
+            )
+
+    notes: list[str] = []
+    table, ids, index = read_nodes(source, id_column, options, column_names(ignore_columns), notes)
+    graph = replace(
+        node_data(table, options, notes, source.name, first_line=source.first_line(len(table))),
+        node_ids=ids.to_numpy(zero_copy_only=False),
+        name=name or (source.path.stem.removesuffix(".csv") if source.path else "tables"),
+    )
+    counts = {"node_rows": len(table), "edge_rows": 0}
+    counts |= {"unknown_endpoints": 0, "self_loops": 0, "duplicates": 0}
+    del table, ids
+    pa.default_memory_pool().release_unused()  # of the features' columns, before edges need it
+    if edge_source is None:
+        return Imported(graph, notes, counts)
+
+    if edge_source.path is not None and source_column is None and target_column is None:
+        refuse_edge_as_header(edge_source, ends, index)
+    found = read_edges(
+        edge_source,
+        *ends,
+        weight_column,
+        index,
+        nodes=source.name,
+        drop_unknown=unknown_nodes == "drop",
+    )
+    del index
+    rows, duplicates = to_adjacency(
+        found.sources, found.targets, found.weights, graph.num_nodes, directed=directed
+    )
+    counts["edge_rows"], counts["self_loops"] = found.num_rows, found.num_self_loops
+    counts["unknown_endpoints"], counts["duplicates"] = found.num_unknown, duplicates
+    if rows.col.numel() == 0:
+        raise DataError(
+            f"{edge_source.name} has no edges ({found.num_rows} rows, of which "
+            f"{found.num_self_loops} are self-loops and {found.num_unknown} name unknown nodes). "
+            "Check the table; for a graph without edges on purpose, give edges=None"
+        )
+    notes += _edge_notes(edge_source, counts, weight_column, directed)
+    graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight, _derived={})
+    return Imported(graph, notes, counts)
+
+
+def from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
+    """Makes a graph of an edge table and a node table; what is odd about them becomes a warning.
+
+    Args:
+        edges, nodes, **options: Those of :func:`import_tables`.
+    """
+    imported = import_tables(edges, nodes, **options)
+    for note in imported.notes:
+        warnings.warn(note, stacklevel=2)
+    return imported.graph
+
+
+# What help() and an editor show.
+from_tables.__signature__ = inspect.signature(import_tables).replace(  # type: ignore[attr-defined]
+    return_annotation=Graph
+)
+
+
+def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:
+    """The columns of the sources and targets of edges."""
+    if (start is None) != (end is None):
+        raise UsageError("source_column and target_column must be given together or not at all")
+    if start is not None and end is not None:
+        ends = source.column("source_column", start), source.column("target_column", end)
+        if start == end:
+            raise UsageError(f"source_column and target_column must differ, got {start!r} twice")
+        return ends
+    named = [column for column in source.columns if column]
+    if len(named) < 2:
+        raise DataError(
+            f"{source.name} must have two columns, the ids of an edge's ends, got "
+            f"{listed(source.columns) or 'none'}. If the file has more, give its "
+            "delimiter"
+        )
+    lower = {column.lower(): column for column in reversed(named)}
+    for first, second in END_NAMES:
+        if first in lower and second in lower:
+            return lower[first], lower[second]
+    return named[0], named[1]
+
+
+def refuse_edge_as_header(source: TableSource, ends: tuple[str, str], index: NodeIndex) -> None:
+    """An edge list without column names would lose its first edge unseen."""
+    if not index.integer and (index.find(pa.array(list(ends), pa.string())) >= 0).all():
+        raise DataError(
+            f"{source.name}: the first line must be column names, got the edge "
+            f"{quoted(ends[0])} to {quoted(ends[1])}. Put a line of names above it, such as source "
+            "and target, or name the columns in source_column and target_column"
+        )
+
+
+def _edge_notes(
+    source: TableSource, counts: dict[str, int], weight_column: str | None, directed: bool
+) -> list[str]:
+    notes = []
+    if counts["unknown_endpoints"]:
+        notes.append(f"{counts['unknown_endpoints']} edges that name unknown nodes are left out")
+    if counts["self_loops"]:
+        notes.append(f"{counts['self_loops']} self-loops are left out")
+    # Without weights, an undirected list that has both directions of each edge is nothing odd.
+    if counts["duplicates"] and (directed or weight_column is not None):
+        kept = ", the largest weight stays" if weight_column is not None else ""
+        notes.append(f"{counts['duplicates']} duplicates of other edges become one{kept}")
+    unused = [column for column in source.columns if column.lower() in WEIGHT_NAMES]
+    if unused and weight_column is None:
+        notes.append(
+            f"the column {unused[0]!r} is not used; give weight_column={unused[0]!r} to weight the "
+            "edges by it"
+        )
+    return [f"{source.name}: {note}" for note in notes]

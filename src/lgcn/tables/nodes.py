@@ -1,0 +1,276 @@
+"""The node table: ids, features, labels and splits by its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from lgcn.errors import DataError, UsageError
+from lgcn.graph import Graph
+from lgcn.graph.splits import fraction_split, random_split
+from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
+from lgcn.tables.encoder import FeatureEncoder
+from lgcn.tables.ids import NodeIndex, to_ids
+from lgcn.tables.labels import Labels, read_labels, read_split
+from lgcn.tables.source import TableSource
+
+MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
+ID_NAMES = ("id", "node", "node_id")
+
+
+class NodeArguments(TypedDict, total=False):
+    """What a user says of a node table's columns, see :func:`import_tables`."""
+
+    label_column: str | Sequence[str] | None
+    label_separator: str | None
+    label_names: Sequence[str] | None
+    split_column: str | None
+    labels_per_class: int | None
+    val: float | None
+    test: float | None
+    split_seed: int
+    numeric_columns: str | Sequence[str]
+    categorical_columns: str | Sequence[str]
+    text_columns: str | Sequence[str]
+    encoder: FeatureEncoder | None
+
+
+@dataclass(frozen=True)
+class NodeOptions:
+    """Which columns of a node table are what, and how to split; see :func:`import_tables`."""
+
+    label_columns: Sequence[str] = ()
+    label_separator: str | None = None
+    label_names: Sequence[str] | None = None
+    split_column: str | None = None
+    labels_per_class: int | None = None
+    val: float | None = None
+    test: float | None = None
+    split_seed: int = 0
+    numeric: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    text: Sequence[str] = ()
+    encoder: FeatureEncoder | None = None
+
+    def __post_init__(self) -> None:
+        given = {
+            "split_column": self.split_column is not None,
+            "labels_per_class": self.labels_per_class is not None,
+            "val and test": self.val is not None or self.test is not None,
+        }
+        chosen = [name for name, is_given in given.items() if is_given]
+        if len(chosen) > 1:
+            raise UsageError(
+                f"give one of split_column, labels_per_class, and val and test, got "
+                f"{' and '.join(chosen)}. Leave out all but one"
+            )
+        if chosen and not self.label_columns:
+            raise UsageError(
+                f"{chosen[0]} needs labels to split by. Name their column in label_column"
+            )
+
+    @classmethod
+    def named(cls, **arguments: Unpack[NodeArguments]) -> NodeOptions:
+        """From what a user says, where one column may stand for a list."""
+        unknown = sorted(arguments.keys() - NodeArguments.__annotations__.keys())
+        if unknown:
+            raise UsageError(
+                f"{unknown[0]} is no option of a node table. "
+                f"The options are {', '.join(NodeArguments.__annotations__)}"
+            )
+        given: dict[str, Any] = dict(arguments)
+        return cls(
+            label_columns=column_names(given.pop("label_column", None)),
+            numeric=column_names(given.pop("numeric_columns", None)),
+            categorical=column_names(given.pop("categorical_columns", None)),
+            text=column_names(given.pop("text_columns", None)),
+            **given,
+        )
+
+    def labels(self, table: Any, first_line: int | None) -> Labels:
+        """The labels in their columns."""
+        return read_labels(
+            table,
+            self.label_columns,
+            self.label_separator,
+            self.label_names,
+            first_line=first_line,
+        )
+
+    def fit_encoder(self, features: Any, rows: Any, first_line: int | None) -> FeatureEncoder:
+        """An encoder of the columns, by the rows that may be looked at."""
+        return FeatureEncoder.fit(
+            features,
+            rows,
+            numeric=self.numeric,
+            categorical=self.categorical,
+            text=self.text,
+            first_line=first_line,
+        )
+
+    def split(self, table: Any, labels: Labels, first_line: int | None) -> Any:
+        """Masks of training, validation and test nodes."""
+        if self.split_column is not None:
+            return read_split(table, self.split_column, labels.known, first_line=first_line)
+        if self.labels_per_class is not None:
+            if labels.y.dim() == 2:
+                raise UsageError(
+                    "labels_per_class is for one class a node, and nodes have several labels here. "
+                    "Give val and test, or split_column"
+                )
+            return random_split(labels.y, self.labels_per_class, seed=self.split_seed)
+        val, test = (0.2 if share is None else share for share in (self.val, self.test))
+        return fraction_split(labels.y, labels.known, val, test, self.split_seed)
+
+
+def column_names(columns: str | Sequence[str] | None) -> list[str]:
+    """A list of names, of which one may stand alone."""
+    return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+
+
+def read_nodes(
+    source: TableSource,
+    id_column: str | None,
+    options: NodeOptions,
+    ignore: list[str],
+    notes: list[str],
+) -> tuple[Any, Any, NodeIndex]:
+    """The table without the ids, the ids, and the index of these."""
+    by_default = id_column is None
+    id_column = find_id_column(source, id_column)
+    roles = {"id_column": [id_column], "label_column": options.label_columns}
+    roles |= {"split_column": [] if options.split_column is None else [options.split_column]}
+    roles |= {"ignore_columns": ignore}
+    if options.encoder is None:
+        roles |= {"numeric_columns": options.numeric}
+        roles |= {"categorical_columns": options.categorical, "text_columns": options.text}
+    place: dict[str, str] = {}
+    for argument, names in roles.items():
+        for column in names:
+            source.column(argument, column)
+            if column in place:
+                raise UsageError(
+                    f"column {column!r} is named in {place[column]} and in {argument}. "
+                    "Name it in one of them"
+                )
+            place[column] = argument
+    columns = [column for column in source.columns if column not in ignore]
+    if "" in columns and "" not in place:
+        columns.remove("")
+        notes.append(
+            f"{source.name}: a column without a name is left out. It is often the index that "
+            "pandas writes (index=False leaves it away); give it a name to use it"
+        )
+    if options.encoder is not None:
+        known = {column.name for column in options.encoder.columns}
+        columns = [column for column in columns if column in known or column in place]
+    # Ids are what is written: as numbers, 007 and 7 would be the same.
+    table = source.read(columns, {id_column: pa.string()})
+    if len(table) == 0:
+        raise DataError(f"{source.name} has no rows. It must have one a node")
+    if len(table) > MAX_NODES:
+        raise DataError(f"{source.name} must have at most {MAX_NODES} rows, got {len(table)}")
+    which = f"column {id_column!r}"
+    if by_default and id_column.lower() not in ID_NAMES:
+        which += f" (the first one, taken for the ids since none is called {', '.join(ID_NAMES)})"
+    ids = _node_ids(source, table.column(id_column), which)
+    index = NodeIndex(ids)
+    if index.repeated is not None:
+        first, second = source.where(index.repeated)
+        raise DataError(
+            f"{source.name}: ids must differ, got {quoted(ids[index.repeated[0]].as_py())} in "
+            f"{first} and in {second}, {which}. Remove one of the rows, or name another column in "
+            "id_column"
+        )
+    return table.drop_columns([id_column]), ids, index
+
+
+def _node_ids(source: TableSource, column: Any, which: str) -> Any:
+    def where(row: int) -> str:
+        return f"{source.name}, {source.where([row])[0]}, {which}"
+
+    ids = to_ids(_whole_numbers(column) if source.textual else column, where)
+    missing = pc.is_null(ids)
+    if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
+        missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), True))
+    row = pc.index(missing, True).as_py()
+    if row >= 0:
+        raise DataError(
+            f"{where(row)}: the id is missing. Every node needs one; fill it in, remove the row, "
+            "or name another column in id_column"
+        )
+    return ids
+
+
+def _whole_numbers(texts: Any) -> Any:
+    """Texts as int64 if all are whole numbers as Python writes them, else as they are."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    empty = pc.is_in(trimmed, value_set=EMPTY_WORDS.cast(trimmed.type))
+    trimmed = pc.if_else(empty, pa.scalar(None, trimmed.type), trimmed)
+    try:
+        numbers = trimmed.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return texts
+    same = pc.all(pc.equal(numbers.cast(trimmed.type), trimmed)).as_py()
+    return numbers if same and numbers.null_count < len(numbers) else texts
+
+
+def find_id_column(source: TableSource, name: str | None) -> str:
+    if name is not None:
+        return source.column("id_column", name)
+    lower = {column.lower(): column for column in reversed(source.columns)}
+    named = [column for column in source.columns if column] or source.columns
+    if not named:
+        raise DataError(f"{source.name} has no columns. It must have one of ids")
+    return next((lower[known] for known in ID_NAMES if known in lower), named[0])
+
+
+def node_data(
+    table: Any,
+    options: NodeOptions,
+    notes: list[str],
+    name: str,
+    *,
+    first_line: int | None = None,
+    need_features: bool = True,
+) -> Graph:
+    """A graph without edges that has the features, labels and splits of a node table.
+
+    Args:
+        table: Columns of features, labels and the split, no ids.
+        options: What the columns are.
+        notes: What a user should know is added here.
+        name, first_line: The table's name and where its first row is, for messages.
+        need_features: Whether a table without feature columns is an error. (default: ``True``)
+    """
+    rowptr = torch.zeros(len(table) + 1, dtype=torch.int32)
+    fields: dict[str, Any] = {}
+    allowed = np.ones(len(table), dtype=bool)
+    try:
+        if options.label_columns:
+            labels = options.labels(table, first_line)
+            notes += [f"{name}: {note}" for note in labels.notes]
+            masks = options.split(table, labels, first_line)
+            fields = {"y": labels.y, "label_names": labels.names}
+            fields |= dict(zip(("train_mask", "val_mask", "test_mask"), masks, strict=True))
+            allowed = ~(masks[1] | masks[2]).numpy()
+        no_features = {*options.label_columns, options.split_column}
+        features = table.select([c for c in table.column_names if c not in no_features])
+        encoder = options.encoder
+        if not features.column_names and not need_features:
+            return Graph(rowptr, rowptr.new_empty(0), **fields)
+        if encoder is None:
+            encoder = options.fit_encoder(features, allowed, first_line)
+            notes += [f"{name}: {note}" for note in encoder.notes]
+        x = encoder.transform(features, first_line=first_line)
+    except DataError as error:
+        if isinstance(error, CellError) and options.encoder is not None:
+            raise DataError(f"{name}: {error.remedy}") from error
+        raise DataError(f"{name}: {error}") from error
+    return Graph(rowptr, rowptr.new_empty(0), x=x, encoder=encoder, **fields)

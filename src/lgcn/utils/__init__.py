@@ -1,0 +1,1 @@
+"""Tools that know nothing of graphs: files, memory, random numbers, checks."""

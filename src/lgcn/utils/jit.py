@@ -1,0 +1,173 @@
+"""Numba's compiler with the options that all kernels share, and a cache that cannot fail.
+
+Compiled kernels are kept on disk, see :mod:`lgcn.cli.warmup` for where. Where no folder can be
+written to, and where the disk is full, they are compiled anew in each process, which is said once.
+A damaged file counts as one that is not there.
+"""
+
+# mypy: disable-error-code="untyped-decorator"
+
+import contextlib
+import hashlib
+import pickle
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    NullCache,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
+from numba.core.registry import CPUDispatcher
+
+_told = False
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compiles a kernel on first use and keeps it in Numba's cache folder, where there is one."""
+    return _compiled(function, parallel=False)
+
+
+def jit_parallel(function: Callable[..., Any]) -> Any:
+    """The same for a kernel whose ``prange`` loops run on several threads."""
+    kernel = _compiled(function, parallel=True)
+    kernel.__class__ = _ParallelKernel
+    return kernel
+
+
+def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:
+    kernel = numba.njit(nogil=True, parallel=parallel)(function)
+    try:
+        kernel._cache = _Cache(function)
+    except RuntimeError:  # Numba found no folder that it can write to
+        kernel._cache = _NoCache()
+    return kernel
+
+
+class _ParallelKernel(CPUDispatcher):  # type: ignore[misc]
+    """A kernel that several threads of Python may call.
+
+    Of the layers that Numba starts threads with, "workqueue" ends the process when two kernels run
+    at once. It is the only one where neither OpenMP nor TBB is installed.
+    """
+
+    def __call__(self, *args: Any) -> Any:
+        if _thread_safe():
+            return super().__call__(*args)
+        with _one_at_a_time:
+            return super().__call__(*args)
+
+
+_one_at_a_time = threading.Lock()
+
+
+def _thread_safe() -> bool:
+    try:
+        layer = numba.threading_layer()
+    except ValueError:  # it has not started its threads
+        numba.get_num_threads()  # starts them
+        layer = numba.threading_layer()
+    return bool(layer != "workqueue")
+
+
+class _ReadOnlyLocator:
+    """The folder of a cache that can be read but not written to, as in an image of a container."""
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> Any:
+        for kind in (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator):
+            if kind is UserProvidedCacheLocator and not numba.config.CACHE_DIR:
+                continue
+            locator = kind(function, path)
+            if any(Path(locator.get_cache_path()).glob(f"*.{function.__qualname__}-*.nbi")):
+                return locator
+        return None
+
+
+class _CacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (*CompileResultCacheImpl._locator_classes, _ReadOnlyLocator)
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        """Names of our own, since what is in the files differs from Numba's."""
+        base: str = super().get_filename_base(fullname, abiflags)
+        return f"{base}-checked"
+
+
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """Files whose content is checked before it is used: what it is for, and a hash.
+
+    Numba runs what it finds. After a power failure, or where two processes wrote an index at the
+    same time, that may be something else.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (key, data))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        return found[1] if found is not None and found[0] == key else None
+
+    def _save_data(self, name: str, data: Any) -> None:
+        content = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(hashlib.sha256(content).digest() + content)
+
+    def _load_data(self, name: str) -> Any:
+        stored = Path(self._data_path(name)).read_bytes()
+        digest, content = stored[:32], stored[32:]
+        if hashlib.sha256(content).digest() != digest:
+            return None
+        return pickle.loads(content)
+
+
+class _NoCache(NullCache):  # type: ignore[misc]
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _tell("no folder for Numba's cache can be written to")
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """A cache that no state of the disk turns into an error."""
+
+    _impl_class = _CacheImpl
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _CacheFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged pickle can raise anything
+            with contextlib.suppress(OSError):
+                self.flush()  # the damaged index, which saving would read as well
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _tell(f"Numba's cache cannot be written ({error})")
+
+
+def _tell(why: str) -> None:
+    global _told
+    if _told:
+        return
+    _told = True
+    warnings.warn(
+        f"{why}: kernels are compiled anew in every process, which takes some seconds. "
+        "Set NUMBA_CACHE_DIR to a folder that can be written to",
+        stacklevel=2,
+    )

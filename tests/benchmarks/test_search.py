@@ -1,0 +1,321 @@
+"""The search by validation scores: what it writes, and that it can be ended at any time."""
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import validation
+from lgcn import load_dataset
+from lgcn.paper.jobs import GRAPHS
+from lgcn.paper.plans import BEST_SEEDS, CITATIONS
+from lgcn.paper.pool import Failure
+from lgcn.training import Config
+
+search = pytest.importorskip("benchmarks.search", reason="optuna is not installed")
+
+
+def run(out: Path, monkeypatch: pytest.MonkeyPatch, trials: int, model: str = "lgcn") -> Any:
+    return command(out, monkeypatch, "--model", model, "--trials", str(trials), "--seeds", "1")
+
+
+def command(out: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    common = ["digits", "--max-epochs", "2", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *common, *arguments])
+    search.main()
+    return json.loads(out.read_text())
+
+
+def test_a_study_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(tmp_path / "a.json", monkeypatch, 2)
+    assert [trial["value"] > 0.05 for trial in first["trials"]] == [True, True]
+    assert "test" not in json.dumps(first["trials"])
+    more = run(tmp_path / "a.json", monkeypatch, 3)
+    assert more["trials"][:2] == first["trials"]
+    assert len(more["trials"]) == 3
+    assert more["trials"][2]["params"] not in [trial["params"] for trial in first["trials"]]
+    again = run(tmp_path / "a.json", monkeypatch, 3)
+    assert again["trials"] == more["trials"]
+
+
+def test_the_same_command_makes_the_same_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studies = [run(tmp_path / f"{i}.json", monkeypatch, 2, "gcn") for i in range(2)]
+    for trial in (t for study in studies for t in study["trials"]):
+        del trial["seconds"]
+    assert studies[0]["trials"] == studies[1]["trials"]
+    assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
+
+
+def test_no_two_trials_are_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def suggest(trial: Any) -> dict[str, Any]:
+        return {"lr": trial.suggest_float("lr", 0.01, 0.05, step=0.01)}
+
+    monkeypatch.setitem(search.SPACES, "gcn", ("gcn", suggest))
+    monkeypatch.setattr(search, "_validate", lambda settings, seeds: (settings["lr"], 1.0))
+    for trials in (2, 5):
+        study = run(tmp_path / "a.json", monkeypatch, trials, "gcn")
+    rates = sorted(round(trial["params"]["lr"], 9) for trial in study["trials"])
+    assert rates == [0.01, 0.02, 0.03, 0.04, 0.05]
+
+
+def two_good_trials(path: Path) -> list[dict[str, Any]]:
+    trials = [
+        {"params": {"lr": lr}, "value": value, "seconds": 1.0}
+        for lr, value in ((0.01, 0.9), (0.05, 0.82), (0.02, 0.85))
+    ]
+    given = {"dataset": "digits", "recipe": "gcn"}
+    path.write_text(json.dumps({"given": given, "seeds": 2, "trials": trials}))
+    return trials
+
+
+def test_other_seeds_confirm_the_best_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[tuple[float, int]] = []
+
+    def validate_on(settings: Any, seed: int) -> dict[str, float]:
+        seen.append((settings["lr"], seed))
+        return {"val_score": {0.01: 0.7, 0.02: 0.8}[settings["lr"]] + (seed - 1003) / 10}
+
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+        assert processes == 4
+        for task in reversed(tasks):  # runs end in any order
+            done(task, function(task))
+
+    path = tmp_path / "a.json"
+    trials = two_good_trials(path)
+    monkeypatch.setattr(validation, "validate_on", validate_on)
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    confirm = ["--confirm", "2", "--seeds", "3", "--processes", "4"]
+    study = command(path, monkeypatch, *confirm)
+    assert sorted(seen) == [(lr, seed) for lr in (0.01, 0.02) for seed in (1002, 1003, 1004)]
+    assert study["trials"][1] == trials[1]
+    assert study["trials"][0]["confirmed"] == {"value": pytest.approx(0.7), "seeds": 3}
+    assert search.best_trial(study["trials"])["params"] == {"lr": 0.02}
+    assert "best of 3: 80.00 on validation, {'lr': 0.02}" in capsys.readouterr().out
+    command(path, monkeypatch, *confirm)
+    assert len(seen) == 6  # what was confirmed is not run again
+    study = command(path, monkeypatch, "--confirm", "1", "--seeds", "4", "--processes", "4")
+    assert seen[6:] == [(0.02, 1005)]  # the best of these, with the seed that it did not have
+    assert study["trials"][2]["confirmed"] == {"value": pytest.approx(0.85), "seeds": 4}
+
+
+def test_a_study_that_went_on_is_confirmed_in_the_same_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight seeds and then sixteen, for trials that came after others had sixteen."""
+    seen: list[tuple[float, int]] = []
+
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+        for task in tasks:
+            seen.append(task)
+            done(task, {"val_score": 0.9})
+
+    path = tmp_path / "a.json"
+    two_good_trials(path)
+    study = json.loads(path.read_text())
+    study["trials"][0]["confirmed"] = {"value": 0.8, "seeds": 16}
+    study["trials"][1]["confirmed"] = {"value": 0.7, "seeds": 8}
+    path.write_text(json.dumps(study))
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    command(path, monkeypatch, "--confirm", "2", "--seeds", "8")
+    assert seen == [(2, seed) for seed in range(1002, 1010)]  # the best two by the search's seeds
+    study = command(path, monkeypatch, "--confirm", "1", "--seeds", "16")
+    assert seen[8:] == [(2, seed) for seed in range(1010, 1018)]  # the best by eight
+    assert search.best_trial(study["trials"]) == study["trials"][2]
+
+
+def test_a_trial_with_a_run_that_fails_is_not_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+        for task in tasks:
+            done(task, Failure("no memory") if task == (0, 1003) else {"val_score": 0.5})
+
+    path = tmp_path / "a.json"
+    trials = two_good_trials(path)
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    with pytest.raises(SystemExit):
+        command(path, monkeypatch, "--confirm", "2")
+    assert "{'lr': 0.01} with seed 1003: no memory" in capsys.readouterr().err
+    found = json.loads(path.read_text())["trials"]
+    assert found[:2] == trials[:2]
+    assert found[2]["confirmed"]["value"] == 0.5  # the other one is kept
+
+
+def test_each_of_lgcn_and_without_starts_from_both_recipes() -> None:
+    for model in ("lgcn", "without"):
+        own, other = search._starts(model, "pubmed")
+        recipes = [Config.create(dataset="pubmed", recipe=r) for r in ("best", "best-without")]
+        if model == "without":
+            recipes.reverse()
+        for start, recipe in zip((own, other), recipes, strict=True):
+            assert start.items() <= recipe.to_dict().items()
+    # The recipe without LGCLs has none to offer: their number and kind are the LGCN's own.
+    own, other = search._starts("lgcn", "debian_bookworm-half")
+    assert other["num_layers"] == own["num_layers"] > 0
+    assert other["hidden_channels"] != own["hidden_channels"]
+    assert len(search._starts("gcn", "pubmed")) == 1
+
+
+def test_a_study_that_goes_on_keeps_what_was_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "a.json", monkeypatch, 1, "gcn")
+    command(tmp_path / "a.json", monkeypatch, "--confirm", "1", "--seeds", "1")
+    study = run(tmp_path / "a.json", monkeypatch, 2, "gcn")
+    first, second = study["trials"]
+    assert first["confirmed"]["value"] > 0.05
+    assert "confirmed" not in second
+    assert study["confirmed_on"]["command"]
+
+
+@pytest.mark.parametrize("changed", [["--seeds", "2"], ["--max-epochs", "3"]])
+def test_a_study_goes_on_as_it_was_begun(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changed: list[str],
+) -> None:
+    first = run(tmp_path / "a.json", monkeypatch, 1, "gcn")
+    other = ["--model", "gcn", "--trials", "2", "--seeds", "1", *changed]
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, *other)
+    assert "go on as it was begun, or name another --out" in capsys.readouterr().err
+    assert json.loads((tmp_path / "a.json").read_text()) == first
+
+
+def test_a_space_without_further_trials_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def suggest(trial: Any) -> dict[str, Any]:
+        return {"lr": trial.suggest_categorical("lr", [0.01, 0.02])}
+
+    monkeypatch.setitem(search.SPACES, "gcn", ("gcn", suggest))
+    monkeypatch.setattr(search, "_validate", lambda settings, seeds: (settings["lr"], 1.0))
+    monkeypatch.setattr(search, "MOST_IN_VAIN", 50)
+    with pytest.raises(SystemExit):
+        run(tmp_path / "a.json", monkeypatch, 3, "gcn")
+    assert "after 2 trials, 50 more were all known ones" in capsys.readouterr().err
+    assert len(json.loads((tmp_path / "a.json").read_text())["trials"]) == 2
+
+
+def test_what_is_to_be_confirmed_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--confirm", "2")
+    assert "--confirm needs the study" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--confirm", "0")
+    assert "--confirm: must be a number from 1 on, got '0'" in capsys.readouterr().err
+
+
+def test_only_confirming_has_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--processes", "2")
+    assert "--processes goes with --confirm alone" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(tmp_path / "a.json", monkeypatch, "--trials", "many")
+    assert "--trials: must be a number from 1 on, got 'many'" in capsys.readouterr().err
+
+
+def test_what_is_confirmed_by_most_seeds_counts() -> None:
+    trials = [
+        {"params": {}, "value": 0.9},
+        {"params": {}, "value": 0.8, "confirmed": {"value": 0.85, "seeds": 2}},
+        {"params": {}, "value": 0.7, "confirmed": {"value": 0.8, "seeds": 8}},
+    ]
+    assert search.best_trial(trials) == trials[2]
+    assert search.best_trial(trials[:1]) == trials[0]
+
+
+def test_an_unknown_data_set_is_an_error_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["nosuch", "--out", str(tmp_path / "a.json")]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *arguments])
+    with pytest.raises(SystemExit):
+        search.main()
+    message = capsys.readouterr().err
+    assert "there is no data set 'nosuch'" in message
+    assert "Traceback" not in message
+
+
+def test_seeds_draw_the_splits_of_graphs_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def load(name: str, **options: Any) -> Any:
+        asked.append((name, options))
+        return load_dataset("digits")
+
+    monkeypatch.setattr(validation, "load_dataset", load)
+    arguments = ["wordnet31-half", "--trials", "1", "--max-epochs", "2"]
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks.search", *arguments, "--out", str(tmp_path / "a.json")]
+    )
+    search.main()
+    seeds = [{"split_seed": seed} for seed in (1000, 1001)]
+    assert asked == [("wordnet31-half", options) for options in ({}, *seeds)]  # {}: is it there?
+    [trial] = json.loads((tmp_path / "a.json").read_text())["trials"]
+    assert {"rank", "mean", "num_layers"} <= trial["params"].keys()
+    monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "b.json"), "--model=without"])
+    search.main()
+    [other] = json.loads((tmp_path / "b.json").read_text())["trials"]
+    lgcls = {"lgcl_channels", "num_layers", "k", "rank", "mean", "batch_norm"}
+    assert other["params"].keys() == trial["params"].keys() - lgcls
+
+
+ROOT = Path(__file__).parents[2]
+STUDIES = sorted((ROOT / search.OUT).glob("*.json"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_the_recipe_has_what_the_committed_study_found(path: Path) -> None:
+    study = json.loads(path.read_text())
+    wanted = search.best_trial(study["trials"])["params"]
+    given = {key: study["given"][key] for key in ("dataset", "recipe")}
+    recipe = Config.create(**given).to_dict()
+    assert {name: recipe[name] for name in wanted} == pytest.approx(wanted)
+
+
+def test_there_is_a_study_for_each_graph_and_both_models() -> None:
+    names = {path.stem for path in STUDIES}
+    assert names >= {f"{graph}-{model}" for graph in CITATIONS for model in ("lgcn", "without")}
+
+
+@pytest.mark.parametrize("graph", CITATIONS)
+def test_both_searches_of_a_graph_had_the_same_budget(graph: str) -> None:
+    for model in ("lgcn", "without"):
+        study = json.loads((ROOT / search.OUT / f"{graph}-{model}.json").read_text())
+        confirmed = [t["confirmed"]["seeds"] for t in study["trials"] if "confirmed" in t]
+        assert (len(study["trials"]), study["seeds"]) == (96, 2)
+        ranked = sorted(study["trials"], key=lambda trial: -trial["value"])
+        assert all("confirmed" in trial for trial in ranked[:8])
+        assert confirmed.count(16) >= 3
+        assert set(confirmed) == {8, 16}
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_systems_that_are_compared_had_the_same_budget(graph: str) -> None:
+    models = ("lgcn", "without", "gcn", "gat", "sage", "mlp")
+    paths = {path.stem: path for path in STUDIES}
+    studies = [json.loads(paths[f"{graph}-{model}"].read_text()) for model in models]
+    budgets = [(len(s["trials"]), s["seeds"], s["given"]["max_epochs"]) for s in studies]
+    assert set(budgets) == {(18, 1, 200) if graph.endswith("-half") else (12, 2, 200)}
+    for study in studies:
+        params = [trial["params"] for trial in study["trials"]]
+        assert not any(validation.has(a, b) for a, b in itertools.combinations(params, 2))
+
+
+def test_no_seed_of_the_tables_is_used() -> None:
+    assert search.FIRST_SEED > BEST_SEEDS

@@ -1,0 +1,55 @@
+"""Messages of the library, in the words of the command line."""
+
+import pytest
+
+from lgcn.cli.words import flag_names, in_flags
+from lgcn.errors import DataError
+
+FLAGS = {
+    "label_column": "--label-column",
+    "unknown_nodes": "--unknown-nodes",
+    "edges": "--edges",
+    "nodes": "--nodes",
+    "val": "--val",
+    "test": "--test",
+    "memory": "--memory",
+    "delimiter": "--delimiter",
+    "overwrite": "--overwrite",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
+        ("leave them out by unknown_nodes='drop'", "leave them out by --unknown-nodes drop"),
+        ("Give delimiter=';'", "Give --delimiter ';'"),
+        ("a graph without edges, give edges=None", "a graph without edges, give --edges none"),
+        ("Give another path, or overwrite=True", "Give another path, or --overwrite"),
+        ("val + test must be below 1", "--val + --test must be below 1"),
+        ("Give val and test", "Give --val and --test"),
+        ("memory must be a size", "--memory must be a size"),
+        ("too little memory. Raise memory", "too little memory. Raise --memory"),
+        ("nodes: no such file", "--nodes: no such file"),
+        # What is the user's stays, and what is English.
+        ("n.csv: label_column must be, got 'label_column'", "n.csv: --label-column must be, got"
+         " 'label_column'"),
+        ("/data/label_column.csv is empty", "/data/label_column.csv is empty"),
+        ("the nodes and edges of a test", "the nodes and edges of a test"),
+        ("my_label_column", "my_label_column"),
+        ("split_column", "split_column"),
+    ],
+)  # fmt: skip
+def test_arguments_become_flags(text: str, translated: str) -> None:
+    with flag_names(**FLAGS):
+        assert in_flags(text) == translated
+    assert in_flags(text) == text
+
+
+def test_errors_are_translated_once_they_leave_the_block() -> None:
+    with pytest.raises(DataError, match="give --nodes"), flag_names(nodes="--nodes"):
+        raise DataError("give nodes")
+
+
+def test_a_setting_keeps_its_name_where_there_is_set() -> None:
+    with flag_names(set_="--set", max_steps="--max-steps", max_rows="--max-rows"):
+        assert in_flags("max_steps and max_rows") == "max_steps and --max-rows"

@@ -1,0 +1,290 @@
+"""The scikit-learn estimator: scikit-learn's own checks, predictions, searches, settings."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from lgcn import Graph
+from lgcn.datasets import synthetic
+from lgcn.errors import UsageError
+from lgcn.estimator import LGCNClassifier
+from lgcn.inference import predict
+from lgcn.training import Config
+
+from .small import adjacency, parts, small
+
+# The checks of scikit-learn 1.9 that cannot apply, with the reason. The docs quote this.
+ESTIMATOR_CHECKS_THAT_CANNOT_APPLY = {
+    "check_classifiers_classes": (
+        "it trains on the classes -1 and 1, and -1 marks nodes without a label here, as in "
+        "scikit-learn's semi-supervised models, which the check leaves out by name"
+    ),
+}
+
+
+def cannot_apply(estimator: Any) -> dict[str, str]:
+    return ESTIMATOR_CHECKS_THAT_CANNOT_APPLY
+
+
+@parametrize_with_checks(
+    [LGCNClassifier(max_epochs=30, lr=0.03)], expected_failed_checks=cannot_apply
+)
+def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+def test_it_learns_the_classes(graph: Graph) -> None:
+    x, y, edges = parts(graph)
+    hidden = np.arange(200) % 2 == 0
+    classifier = small(max_epochs=40).fit(x, np.where(hidden, -1, y), edges)
+    assert accuracy_score(y[hidden], classifier.predict()[hidden]) > 0.8
+    assert classifier.score(None, np.where(hidden, y, -1)) > 0.8
+    assert classifier.score(np.flatnonzero(hidden), y[hidden]) > 0.8
+    alone = small(max_epochs=40).fit(x, np.where(hidden, -1, y))
+    assert alone.graph_.num_edges == 0
+    assert classifier.score(None, y) > alone.score(None, y)
+
+
+def test_prediction_of_another_graph(graph: Graph, fitted: LGCNClassifier) -> None:
+    other = synthetic(num_nodes=90, num_classes=3, num_features=8, noise=1.0, seed=1)
+    x, _, edges = parts(other)
+    expected = fitted.predict_proba(other)
+    assert expected.shape == (90, 3)
+    for arguments in ((x, edges), (other.to_pyg(), None), (pd.DataFrame(x), adjacency(other))):
+        np.testing.assert_allclose(fitted.predict_proba(*arguments), expected, atol=1e-6)
+    grown = np.concatenate([edges, [[90, 0], [0, 90]]], axis=1)
+    new = fitted.predict_proba(np.concatenate([x, x[:1]]), grown)
+    assert new.shape == (91, 3)
+    assert not np.allclose(new[0], expected[0])
+    assert fitted.predictions(other)["node"].to_pylist() == list(range(90))
+    np.testing.assert_array_equal(fitted.predict(graph), fitted.predict())
+
+
+def test_embeddings(graph: Graph, fitted: LGCNClassifier) -> None:
+    found = fitted.transform()
+    assert found.shape == (200, 8 + 8)
+    np.testing.assert_array_equal(fitted.transform([5, 3]), found[[5, 3]])
+    x, y, edges = parts(graph)
+    np.testing.assert_array_equal(small().fit_transform(x, y, edges), found)
+    nodes = np.arange(0, 200, 2)
+    some = small().fit_transform(nodes, y[nodes], graph=graph)
+    assert some.shape == (100, 16)
+
+
+def test_node_numbers_and_masks(fitted: LGCNClassifier) -> None:
+    everything = fitted.predict()
+    for nodes in ([4, 2], np.array([4, 2], np.int32), torch.tensor([4, 2]), pd.Series([4, 2])):
+        np.testing.assert_array_equal(fitted.predict(nodes), everything[[4, 2]])
+    mask = np.arange(200) < 10
+    np.testing.assert_array_equal(fitted.predict(mask), everything[:10])
+    np.testing.assert_array_equal(fitted.predict(torch.from_numpy(mask)), everything[:10])
+
+
+@pytest.mark.parametrize("split", ["cv=3", "PredefinedSplit"])
+def test_a_grid_search_over_nodes(graph: Graph, split: str) -> None:
+    y = graph.y.numpy()
+    nodes = np.arange(0, 150)
+    cv = 3 if split == "cv=3" else PredefinedSplit(np.where(nodes < 100, -1, 0))
+    grid = {"dropout": [0.0, 0.5], "k": np.array([2, 4])}
+    search = GridSearchCV(small(max_epochs=5), grid, cv=cv, error_score="raise")
+    search.fit(nodes, y[nodes], graph=graph)
+    assert search.cv_results_["mean_test_score"].min() > 0.3
+    best = search.best_estimator_
+    assert (best.dropout, best.k) == tuple(search.best_params_.values())
+    held = torch.arange(150, 200)
+    assert not bool((best.graph_.train_mask | best.graph_.val_mask)[held].any())
+    assert search.score(held.numpy(), y[held]) == best.score(held, y[held])
+    assert search.predict(nodes).shape == (150,)
+
+
+def test_cross_validation_trains_on_the_other_folds_alone(graph: Graph) -> None:
+    y = graph.y.numpy()
+    nodes = np.arange(200)
+    scores = cross_val_score(small(), nodes, y, cv=4, params={"graph": graph})
+    assert scores.min() > 0.5
+    # Labels of the held-out nodes have no part in the fit.
+    wrong = replace(graph, y=torch.zeros(200, dtype=torch.long))
+    again = cross_val_score(small(), nodes, y, cv=4, params={"graph": wrong})
+    np.testing.assert_array_equal(scores, again)
+
+
+def test_in_a_pipeline(graph: Graph) -> None:
+    x, y, edges = parts(graph)
+    pipeline = make_pipeline(StandardScaler(), small())
+    pipeline.fit(x, y, lgcnclassifier__edges=edges)
+    assert accuracy_score(y, pipeline[-1].predict()) > 0.6
+
+
+def test_parameters() -> None:
+    classifier = small(settings={"cnn": "single"})
+    assert clone(classifier).get_params() == classifier.get_params()
+    classifier.set_params(k=7, lr=0.5)
+    assert (classifier.k, classifier.lr) == (7, 0.5)
+    with pytest.raises(ValueError, match="Invalid parameter 'kk'"):
+        classifier.set_params(kk=1)
+    assert repr(LGCNClassifier(k=3)) == "LGCNClassifier(k=3)"
+
+
+def test_defaults_are_those_of_config(graph: Graph) -> None:
+    config = LGCNClassifier(max_epochs=1, random_state=5).fit(graph).config_
+    expected = Config.create(dataset="tables", max_epochs=1, seed=5).resolve(graph)
+    assert config == expected
+    assert config.k == 8
+    assert config.input_scale not in (None, 1.0)
+    assert config.training == "whole"
+
+
+def test_further_settings(graph: Graph) -> None:
+    config = small(settings={"cnn": "single", "k": 6}, max_epochs=1).fit(graph).config_
+    assert config.cnn == "single"
+    assert config.k == 4  # the argument wins
+    with pytest.raises(UsageError, match=r"settings must not have seed: it is given by random_st"):
+        small(settings={"seed": 3}).fit(graph)
+    with pytest.raises(UsageError, match=r"unknown setting 'cnnn'; did you mean 'cnn'\?"):
+        small(settings={"cnnn": "single"}).fit(graph)
+
+
+def test_the_same_random_state_gives_the_same(graph: Graph, fitted: LGCNClassifier) -> None:
+    np.testing.assert_array_equal(small().fit(graph).predict_proba(), fitted.predict_proba())
+    other = small(random_state=1).fit(graph)
+    assert not np.array_equal(other.predict_proba(), fitted.predict_proba())
+    np.random.seed(3)  # noqa: NPY002
+    first = small(random_state=None).fit(graph)
+    second = small(random_state=None).fit(graph)
+    np.random.seed(3)  # noqa: NPY002
+    again = small(random_state=None).fit(graph)
+    assert first.config_.seed == again.config_.seed != second.config_.seed
+    np.testing.assert_array_equal(first.predict_proba(), again.predict_proba())
+    seeds = [small(random_state=np.random.RandomState(2)).fit(graph).config_.seed for _ in "ab"]
+    assert seeds[0] == seeds[1]
+
+
+def test_warm_start(graph: Graph) -> None:
+    x, y, edges = parts(graph)
+    classifier = small(warm_start=True, max_epochs=1, lr=0.0).fit(graph)
+    before = classifier.model_
+    classifier.fit(np.arange(60), y[:60], graph=graph)
+    assert classifier.model_ is not before
+    for key, value in classifier.model_.state_dict().items():
+        assert torch.equal(value, before.state_dict()[key])
+    # A fit without some of the classes keeps them; one with new ones is refused.
+    some = np.flatnonzero(y < 2)
+    assert classifier.fit(some, y[some], graph=graph).classes_.tolist() == [0, 1, 2]
+    with pytest.raises(UsageError, match=r"y has the class 3, which is none of the model's: 0, 1"):
+        classifier.fit(x, y + 1, edges)
+    with pytest.raises(ValueError, match="X has 7 features, but LGCNClassifier is expecting 8"):
+        classifier.fit(x[:, :7], y, edges)
+    with pytest.raises(UsageError, match="weights must be those of a model of the same settings"):
+        classifier.set_params(hidden_channels=9).fit(graph)
+    cold = small(max_epochs=1, lr=0.0).fit(graph)
+    assert cold.fit(x, y + 1, edges).classes_.tolist() == [1, 2, 3]
+
+
+def test_what_the_graph_decided_stays_in_a_warm_start(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, _ = parts(graph)
+    classifier = small(k=None, settings={"k": None}, warm_start=True, max_epochs=1).fit(graph)
+    first = classifier.config_
+    assert first.k > 8
+    second = classifier.fit(3 * x, y).config_  # alone, k would be 8
+    assert (second.k, second.input_scale) == (first.k, first.input_scale)
+    monkeypatch.setattr("lgcn.training.settings.MANY_LABELS", 2)
+    assert classifier.fit(x, y).config_.views == 2
+    assert small(max_epochs=1).fit(x, y).config_.views == 1
+
+
+def test_what_is_learned(graph: Graph, fitted: LGCNClassifier) -> None:
+    assert fitted.n_features_in_ == 8
+    assert fitted.n_iter_ == 12
+    assert fitted.result_["val_score"] > 0.5
+    assert fitted.temperature_ == fitted.result_["temperature"]
+    scores = predict(fitted.model_, graph)
+    expected = torch.softmax(scores / fitted.temperature_, dim=1)
+    np.testing.assert_allclose(fitted.predict_proba(), expected.numpy(), rtol=1e-6)
+    x, y, edges = parts(graph)
+    frame = pd.DataFrame(x, columns=[f"column {i}" for i in range(8)])
+    named = small(max_epochs=1).fit(frame, y, edges)
+    assert named.feature_names_in_.tolist() == list(frame.columns)
+    assert not hasattr(named.fit(graph), "feature_names_in_")
+    with pytest.raises(ValueError, match="feature names should match"):
+        small(max_epochs=1).fit(frame, y).predict(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"dropout": "much"}, "dropout must be a number, got 'much'"),
+        ({"activation": "tanh"}, "activation must be one of none, relu"),
+        ({"training": "some"}, "training must be one of subgraph, whole, auto, got 'some'"),
+        ({"random_state": -1}, "Seed must be between 0 and"),
+    ],
+)
+def test_wrong_settings_are_named_by_fit(
+    graph: Graph, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        small(**options).fit(graph)
+
+
+def test_nodes_that_are_not_there(graph: Graph, fitted: LGCNClassifier) -> None:
+    for nodes in ([200], [-1]):
+        with pytest.raises(UsageError, match=r"X must hold node numbers from 0 to 199, got"):
+            fitted.predict(nodes)
+        with pytest.raises(UsageError, match=r"X must hold node numbers from 0 to 199, got"):
+            small().fit(nodes, [1], graph=graph)
+    with pytest.raises(UsageError, match="X must name each node once"):
+        small().fit([1, 1], [0, 1], graph=graph)
+    with pytest.raises(UsageError, match="edges must come with X"):
+        fitted.predict(None, [[0], [1]])
+
+
+def test_a_wrong_number_of_features(fitted: LGCNClassifier) -> None:
+    message = "X has 3 features, but LGCNClassifier is expecting 8 features as input"
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(Graph.from_edge_index(torch.empty(2, 0).long(), x=torch.zeros(4, 3)))
+
+
+def test_scores_need_labels(graph: Graph, fitted: LGCNClassifier) -> None:
+    with pytest.raises(UsageError, match="pass the true labels as y="):
+        fitted.score()
+    with pytest.raises(UsageError, match=r"has no labels \(y\); pass them as y="):
+        fitted.score(replace(graph, y=None))
+    with pytest.raises(UsageError, match=r"y has the class 9, which is none of the model's"):
+        fitted.score([0, 1], [0, 9])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.score([0, 1], [0, 1, 2])
+    y = graph.y.numpy()
+    weighted = fitted.score(None, y, sample_weight=fitted.predict() == y)
+    assert weighted == 1.0
+
+
+def test_nothing_before_fit(tmp_path: Path) -> None:
+    for method in ("predict", "predict_proba", "transform", "score", "predictions"):
+        with pytest.raises(NotFittedError):
+            getattr(LGCNClassifier(), method)([0])
+    with pytest.raises(NotFittedError):
+        LGCNClassifier().save(tmp_path)
+
+
+def test_progress_is_shown_where_asked(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    small(max_epochs=2).fit(graph)
+    assert capsys.readouterr() == ("", "")
+    small(max_epochs=2, verbose=True).fit(graph)
+    assert "epoch 2/2" in capsys.readouterr().err

@@ -1,0 +1,119 @@
+"""Runs that train nothing, for worker processes to import."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lgcn.errors import LGCNError
+from lgcn.paper.jobs import Job, full_settings
+from lgcn.paper.plans import Plan
+from lgcn.paper.records import make_record, write_record
+from lgcn.paper.tables import timings
+from lgcn.paper.timing import write_times
+
+MACHINE = {"cpu": "a fake", "threads": 2}
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def fake_job(seed: int = 0, dataset: str = "cora", **settings: Any) -> Job:
+    """A run of a system with a function of its own: its settings are free."""
+    return Job("planetoid", dataset, seed, settings)
+
+
+def fake_result(score: float = 0.5, **values: Any) -> dict[str, Any]:
+    return {
+        "metric": "accuracy",
+        "val_score": score,
+        "test_score": score,
+        "test_score_released_rule": score + 0.01,
+        "best_epoch": 3,
+        "epochs": 4,
+        "seconds": 1.5,
+        "parameters": 10,
+        **values,
+    }
+
+
+def fake_record(job: Job, score: float | None = None) -> dict[str, Any]:
+    value = 0.5 + job.seed / 100 if score is None else score
+    return make_record(job, fake_result(value), MACHINE)
+
+
+def run_fake(job: Job, root: str | None = None, device: str = "cpu") -> dict[str, Any]:
+    """A record, or the misfortune that the settings name."""
+    ends = job.settings.get("ends")
+    if "log" in job.settings:
+        with Path(job.settings["log"]).open("a") as file:
+            file.write(f"{job.id}\n")
+    if ends == "error":
+        raise LGCNError("the loss became nan in epoch 3")
+    if ends == "bug":
+        raise KeyError("no such thing")
+    if ends == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if ends == "exit":
+        raise SystemExit(3)
+    time.sleep(job.settings.get("sleep", 0))
+    return fake_record(job)
+
+
+def run_without_citeseer(job: Job, root: str | None = None, device: str = "cpu") -> dict[str, Any]:
+    if job.dataset == "citeseer":
+        raise LGCNError("the loss became nan in epoch 3")
+    return run_fake(job)
+
+
+def threads(task: int) -> dict[str, Any]:
+    names = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {"pid": os.getpid(), "task": task, **{name: os.environ.get(name) for name in names}}
+
+
+def wait_long(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def fill(plans: list[Plan], folder: Path, seeds: int | None = None) -> None:
+    """Writes records of all runs of the plans, or of the first seeds, and of the times."""
+    for plan in plans:
+        for dataset in plan.datasets:
+            for number, row in enumerate(plan.on(dataset)):
+                for job in plan.jobs(row, dataset)[:seeds]:
+                    write_record(folder, job, filled_record(job, number))
+        if plan.target == "table5":
+            for dataset in plan.datasets:
+                timing = timings(plan, dataset, "cpu")
+                variants = {
+                    name: {"settings": full_settings(job), "median_seconds": 2.0 + number}
+                    for number, (name, job) in enumerate(timing.variants.items())
+                }
+                write_times(
+                    folder,
+                    timing,
+                    {
+                        "format": 1,
+                        "epochs": timing.epochs,
+                        "variants": variants,
+                        "machine": MACHINE,
+                    },
+                )
+
+
+def filled_record(job: Job, number: int) -> dict[str, Any]:
+    """Scores that differ between rows and seeds."""
+    spread = random.Random(job.id).uniform(-0.01, 0.01)
+    nodes = [644] if job.dataset == "cora" else [500 + job.seed, 600]
+    score = 0.6 + 0.01 * number + spread
+    more = {"test_score_released_rule": score + 0.012, "val_score": score - 0.02}
+    result = fake_result(score, nodes_per_batch=nodes, test_label_accuracy=score + 0.2, **more)
+    return make_record(job, result, MACHINE)

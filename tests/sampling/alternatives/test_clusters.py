@@ -1,0 +1,108 @@
+"""Clusters by METIS: each training node serves once, and few edges are cut."""
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from lgcn import Graph
+from lgcn.errors import UsageError
+from lgcn.sampling import ClusterLoader
+from lgcn.sampling.alternatives.clusters import partition
+
+pytest.importorskip("pymetis")
+RandomGraph = Callable[..., Graph]
+
+
+def cliques(count: int, size: int = 10, **fields: object) -> Graph:
+    """Complete graphs in a ring, each joined with the next by one edge."""
+    inside = [
+        (c * size + i, c * size + j) for c in range(count) for i in range(size) for j in range(i)
+    ]
+    between = [(c * size, (c + 1) % count * size + 1) for c in range(count)]
+    edge_index = torch.tensor(inside + between).t()
+    x = torch.arange(count * size).float()[:, None]
+    return Graph.from_edge_index(edge_index, undirected=True, x=x, **fields)
+
+
+def test_clusters_are_what_hangs_together() -> None:
+    found = partition(cliques(6), 6, seed=0).reshape(6, 10)
+    assert (found == found[:, :1]).all()
+    assert len(set(found[:, 0])) == 6
+
+
+def test_direction_and_self_loops_do_not_matter() -> None:
+    graph = cliques(4)
+    source, target = graph.edge_index
+    once = graph.edge_index[:, source < target]
+    loops = torch.arange(40).repeat(2, 1)
+    other = Graph.from_edge_index(torch.cat([once, loops], dim=1), 40)
+    assert (partition(other, 4, seed=0) == partition(graph, 4, seed=0)).all()
+
+
+def test_each_training_node_serves_once_with_the_whole_of_its_cluster() -> None:
+    mask = torch.arange(80) % 10 == 3
+    mask[:40] = False  # the first four cliques have none
+    mask[41:43] = True
+    graph = cliques(8, train_mask=mask)
+    loader = ClusterLoader(graph, max_nodes=20, clusters_per_subgraph=2)
+    assert len(loader) == 2
+    for epoch in range(3):
+        batches = list(loader.epoch(epoch))
+        nodes = torch.cat([batch.n_id for batch in batches])
+        assert nodes.sort().values.tolist() == list(range(40, 80))
+        weights = torch.cat([batch.node_weight for batch in batches])
+        assert nodes[weights > 0].sort().values.tolist() == mask.nonzero().flatten().tolist()
+        # The mean of the batches' losses is that of the training nodes.
+        losses = torch.arange(80).float()
+        found = [float((batch.node_weight * losses[batch.n_id]).sum()) for batch in batches]
+        assert np.mean(found) == pytest.approx(float(losses[mask].mean()))
+        for batch in batches:
+            assert torch.equal(batch.edge_index, graph.subgraph(batch.n_id).edge_index)
+
+
+@pytest.mark.parametrize("num_workers", [1, 3])
+def test_workers_do_not_change_the_sequence(random_graph: RandomGraph, num_workers: int) -> None:
+    graph = random_graph(100, 0.05)
+    alone, others = (
+        ClusterLoader(graph, max_nodes=30, seed=1, num_workers=n) for n in (0, num_workers)
+    )
+    epochs = [[batch.n_id.tolist() for batch in alone] for _ in range(2)]
+    assert epochs == [[batch.n_id.tolist() for batch in others] for _ in range(2)]
+    assert epochs[0] != epochs[1]
+
+
+def test_one_cluster_is_the_whole_graph(random_graph: RandomGraph) -> None:
+    graph = random_graph(12)
+    (batch,) = ClusterLoader(graph, clusters_per_subgraph=1)
+    assert batch.n_id.tolist() == list(range(12))
+    with pytest.raises(ValueError, match="clusters_per_subgraph must be at least 1, got 0"):
+        ClusterLoader(graph, clusters_per_subgraph=0)
+
+
+def test_without_metis_it_says_what_to_install(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(UsageError, match=r"pip install 'lgcn\[metis\]'"):
+        ClusterLoader(random_graph())
+
+
+def test_duplicated_edges_and_self_loops_change_nothing(random_graph: RandomGraph) -> None:
+    graph = random_graph(60, 0.1)
+    edges = graph.edge_index
+    loops = torch.arange(60).repeat(2, 1)
+    again = Graph.from_edge_index(torch.cat([edges, edges, loops, loops, edges], dim=1), 60)
+    assert partition(again, 5, 0).tolist() == partition(graph, 5, 0).tolist()
+
+
+def test_clusters_of_a_graph_without_edges() -> None:
+    graph = Graph(torch.zeros(11).long(), torch.zeros(0).long())
+    assert len(partition(graph, 5, 0)) == 10
+
+
+def test_max_nodes_must_be_positive(random_graph: RandomGraph) -> None:
+    with pytest.raises(ValueError, match="max_nodes must be at least 1, got 0"):
+        ClusterLoader(random_graph(), max_nodes=0)

@@ -1,0 +1,26 @@
+"""A small graph, and a store of it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lgcn import Graph
+from lgcn.store.open_store import write_store
+
+from ..datasets.conftest import cache
+from .stores import RandomGraph
+
+__all__ = ["cache", "graph", "path"]
+
+
+@pytest.fixture
+def graph(random_graph: RandomGraph) -> Graph:
+    masks = {f"{s}_mask": torch.arange(12) % 3 == i for i, s in enumerate(("train", "val", "test"))}
+    return random_graph(undirected=True, label_names=("a", "b", "c"), name="small", **masks)
+
+
+@pytest.fixture
+def path(tmp_path: Path, graph: Graph) -> Path:
+    write_store(tmp_path / "store", graph)
+    return tmp_path / "store"

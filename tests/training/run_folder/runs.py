@@ -1,0 +1,58 @@
+"""Ways to end a run and to go on with it, and changes to its files."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lgcn.graph import Graph
+from lgcn.tables.encoder import FeatureEncoder
+from lgcn.training import Config, Result, State, train
+
+from ..graphs import settings, small_graph
+
+
+class Killed(Exception):
+    """Stands for whatever ends a process."""
+
+
+def at_epoch(number: int, act: Callable[[], Any]) -> Callable[[State], None]:
+    def on_epoch(state: State) -> None:
+        if state.epoch == number:
+            act()
+
+    return on_epoch
+
+
+def die() -> None:
+    raise Killed
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def go_on(folder: Path, config: Config | None = None) -> Result:
+    return train(small_graph(), config or settings(), out=folder, resume=True)
+
+
+def change(path: Path, table: str, **values: Any) -> None:
+    record = json.loads(path.read_text())
+    (record[table] if table else record).update(values)
+    path.write_text(json.dumps(record))
+
+
+def encoded_graph() -> Graph:
+    table = pa.table({"size": [float(i) for i in range(200)], "kind": ["a", "b"] * 100})
+    encoder = FeatureEncoder.fit(table, np.ones(200, dtype=bool))
+    return replace(small_graph(), x=encoder.transform(table).float(), encoder=encoder)
