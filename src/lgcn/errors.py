@@ -5,7 +5,9 @@ wrong outside a call: files, configuration and runs. The command line turns them
 an exit code; any other exception is a bug, which it reports as one.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
 
 # The remedy where a run's files are of no use.
 START_AGAIN = "Start again with --overwrite, or with another --out"
@@ -47,6 +49,14 @@ class Interrupted(LGCNError):
 
 class TrainingInterrupted(Interrupted):
     """The user stopped the run; its state is saved."""
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """A hint for a name that nobody knows: the closest known one, or all of them."""
+    names = [str(one) for one in known]
+    by_lower = {one.lower(): one for one in reversed(names)}  # the first of several wins
+    close = difflib.get_close_matches(str(name).lower(), by_lower, n=1)
+    return f"did you mean {by_lower[close[0]]!r}?" if close else f"known: {', '.join(names)}"
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
