@@ -164,10 +164,10 @@ def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
 
 
 def _most_epochs() -> str:
-    """What the LGCN's recipe and the others have on PPI's graphs."""
-    from lgcn.training import Config
+    """What the LGCN's preset and the others have on PPI's graphs."""
+    from lgcn.training import Settings
 
-    own = Config.create(dataset="ppi", recipe="best").max_epochs
+    own = Settings.create(dataset="ppi", preset="best").optimisation.max_epochs
     others = (
         f"{SYSTEMS[name].title} {limit['max_epochs']}"
         for name, limit in BEST_PROTEIN_LIMITS.items()

@@ -12,8 +12,8 @@ from lgcn.paper.systems import SYSTEMS
 
 CITATIONS = ("cora", "citeseer", "pubmed")
 PROTEINS = ("ppi", "ppi-rederived")
-# The recipes of the LGCN, and what the tables call them.
-RECIPES = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
+# The presets of the LGCN, and what the tables call them.
+PRESETS = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
 SEEDS, PROTEIN_SEEDS, BEST_SEEDS = 10, 3, 20
 # --quick: on PPI an epoch has many steps and the networks are wide, and of the other graphs the one
 # with the fewest edges shows as well as all of them that everything runs.
@@ -35,7 +35,7 @@ WIDE_SAGE: Mapping[str, Any] = {
     "lr": 0.001,
     "patience": 100,
 }
-# GraphSAGE has what the LGCN's recipe has. GCNII learns more slowly. GAT has been run with less, as
+# GraphSAGE has what the LGCN's preset has. GCNII learns more slowly. GAT has been run with less, as
 # its row says.
 BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
     "gat": {"max_epochs": 300},
@@ -139,7 +139,7 @@ def make_plans(
     datasets: Sequence[str] = (),
     models: Sequence[str] = (),
     seeds: int | None = None,
-    recipe: str | None = None,
+    preset: str | None = None,
     quick: bool = False,
 ) -> list[Plan]:
     """The plans of a target, or of all.
@@ -148,19 +148,19 @@ def make_plans(
         target: One of :data:`TARGETS`, or ``"all"``.
         datasets, models: Only these. (default: all)
         seeds: Runs of each system, with seeds from 0. (default: 10; 20 of ``"best"``, 3 on PPI)
-        recipe: The one recipe of the LGCN. (default: those of each table)
+        preset: The one preset of the LGCN. (default: those of each table)
         quick: One run of a few epochs each, to see that all works; of the graphs without a split,
             one where none is named. (default: ``False``)
     """
     check_names("target", [target], [*TARGETS, "all"])
-    known_recipes = [*RECIPES, *(["best"] if target in BEST else [])]
-    check_names("recipe", [recipe] if recipe is not None else [], known_recipes)
+    known_presets = [*PRESETS, *(["best"] if target in BEST else [])]
+    check_names("preset", [preset] if preset is not None else [], known_presets)
     if seeds is not None and seeds < 1:
         raise UsageError(f"--seeds must be at least 1, got {seeds}")
     start = {"ablation": "released", "text": "paper", **dict.fromkeys(BEST, "best")}.get(target)
-    if start is not None and recipe not in (None, start):
-        raise UsageError(f"{target} starts from the recipe {start!r}, got --recipe {recipe}")
-    plans = [TARGETS[name](recipe) for name in ([target] if target != "all" else TARGETS)]
+    if start is not None and preset not in (None, start):
+        raise UsageError(f"{target} starts from the preset {start!r}, got --preset {preset}")
+    plans = [TARGETS[name](preset) for name in ([target] if target != "all" else TARGETS)]
     check_names("data set", datasets, _distinct(d for plan in plans for d in plan.datasets), target)
     known = _distinct(row.system for plan in plans for row in plan.rows)
     check_names("model", models, known, target)
@@ -194,53 +194,53 @@ def _distinct(names: Any) -> list[str]:
 
 
 def _plain(target: str, *names: str) -> list[Row]:
-    """Systems with one recipe."""
+    """Systems with one preset."""
     numbers = {"gat": paper.GAT} | paper.SCORES[target]
     return [Row(SYSTEMS[name].title, name, {}, numbers.get(name, {})) for name in names]
 
 
-def _lgcn(target: str, recipe: str | None, *names: str) -> list[Row]:
-    """A row for each recipe, or for the one that was asked for."""
-    recipes = {recipe: RECIPES[recipe]} if recipe is not None else RECIPES
+def _lgcn(target: str, preset: str | None, *names: str) -> list[Row]:
+    """A row for each preset, or for the one that was asked for."""
+    presets = {preset: PRESETS[preset]} if preset is not None else PRESETS
     return [
         Row(
             f"{SYSTEMS[name].title} ({title})",
             name,
-            {"recipe": key},
+            {"preset": key},
             paper.SCORES[target].get(name, {}),
         )
-        for key, title in recipes.items()
+        for key, title in presets.items()
         for name in names
     ]
 
 
-def _table2(recipe: str | None) -> Plan:
+def _table2(preset: str | None) -> Plan:
     rows = _plain("table2", "deepwalk")
     # The printed numbers are from a paper that does not say its settings: these come near them.
     label = f"{SYSTEMS['deepwalk'].title} (its program's defaults)"
     rows += [Row(label, "deepwalk", DEEPWALK_PROGRAM, paper.SCORES["table2"]["deepwalk"])]
     rows += _plain("table2", "planetoid", "chebyshev", "gcn", "gat")
-    rows += _lgcn("table2", recipe, "lgcn")
+    rows += _lgcn("table2", preset, "lgcn")
     title = "Table 2: transductive learning, accuracy in %"
     return Plan("table2", title, CITATIONS, tuple(rows))
 
 
-def _table3(recipe: str | None) -> Plan:
+def _table3(preset: str | None) -> Plan:
     rows = _plain("table3", "sage-gcn", "sage-mean", "sage-pool", "sage-lstm")
-    rows += _lgcn("table3", recipe, "lgcn")
+    rows += _lgcn("table3", preset, "lgcn")
     rows += _plain("table3", "gat", "mlp", "zeros", "lookup")
     title = "Table 3: inductive learning, micro-F1"
     return Plan("table3", title, PROTEINS, tuple(rows), limits=PROTEIN_LIMITS)
 
 
-def _table4(recipe: str | None) -> Plan:
-    rows = _lgcn("table4", recipe, "lgcn-gcn", "lgcn")
+def _table4(preset: str | None) -> Plan:
+    rows = _lgcn("table4", preset, "lgcn-gcn", "lgcn")
     title = "Table 4: GCN layers and LGCLs in the same network, accuracy in %"
     return Plan("table4", title, CITATIONS, tuple(rows))
 
 
-def _table5(recipe: str | None) -> Plan:
-    base = {"recipe": recipe or "default"}
+def _table5(preset: str | None) -> Plan:
+    base = {"preset": preset or "default"}
     numbers = paper.SCORES["table5"]
     rows = (
         Row("GCN", "gcn", {}, numbers["gcn"]),
@@ -248,52 +248,52 @@ def _table5(recipe: str | None) -> Plan:
         Row("LGCN_sub, one hop", "lgcn", {**base, **ONE_HOP}, numbers["lgcn"]),
         Row("LGCN_sub, Algorithm 1", "lgcn", {**base, **ALGORITHM_1}),
     )
-    title = f"Table 5: sub-graph and whole-graph training ({RECIPES[base['recipe']]})"
+    title = f"Table 5: sub-graph and whole-graph training ({PRESETS[base['preset']]})"
     return Plan("table5", title, CITATIONS, rows)
 
 
-def _figure5(recipe: str | None) -> Plan:
-    recipe = recipe or "default"
+def _figure5(preset: str | None) -> Plan:
+    preset = preset or "default"
     printed = paper.SCORES["table2"]["lgcn"] | paper.SCORES["table3"]["lgcn"]
     rows = []
     for k in (*K, 64):
         own = {d: number for d, number in printed.items() if paper.FIGURE_K[d] == k}
         where = PROTEINS if k not in K else None
-        rows.append(Row(f"k = {k}", "lgcn", {"recipe": recipe, "k": k}, own, where))
-    title = f"Figure 5: LGCN_sub ({RECIPES[recipe]}) over k"
+        rows.append(Row(f"k = {k}", "lgcn", {"preset": preset, "k": k}, own, where))
+    title = f"Figure 5: LGCN_sub ({PRESETS[preset]}) over k"
     datasets = (*CITATIONS, *PROTEINS)
     return Plan("figure5", title, datasets, tuple(rows), limits=PROTEIN_LIMITS)
 
 
-def _ablation(recipe: str | None) -> Plan:
+def _ablation(preset: str | None) -> Plan:
     rows = [
-        Row(label, "lgcn", {"recipe": "released", **changed}) for label, changed in ABLATION.items()
+        Row(label, "lgcn", {"preset": "released", **changed}) for label, changed in ABLATION.items()
     ]
     title = "Ablation: the released program with one option changed, accuracy in %"
     return Plan("ablation", title, CITATIONS, tuple(rows))
 
 
-def _text(recipe: str | None) -> Plan:
-    rows = [Row(label, "lgcn", {"recipe": "paper", **changed}) for label, changed in TEXT.items()]
+def _text(preset: str | None) -> Plan:
+    rows = [Row(label, "lgcn", {"preset": "paper", **changed}) for label, changed in TEXT.items()]
     title = "The paper's text, and what it takes to train it, accuracy in %"
     return Plan("text", title, CITATIONS, tuple(rows))
 
 
 BEST_ROW = "LGCN (best)"
 # The network without LGCLs, with the LGCN's settings or with settings of its own.
-WITHOUT = Row("the same without LGCLs", "lgcn", {"recipe": "best", "num_layers": 0})
-SEARCHED_WITHOUT = Row("without LGCLs, searched for itself", "lgcn", {"recipe": "best-without"})
+WITHOUT = Row("the same without LGCLs", "lgcn", {"preset": "best", "num_layers": 0})
+SEARCHED_WITHOUT = Row("without LGCLs, searched for itself", "lgcn", {"preset": "best-without"})
 
 
-def _best(recipe: str | None) -> Plan:
+def _best(preset: str | None) -> Plan:
     rows = (*_best_rows(paper.SCORES["table2"]["lgcn"]), SEARCHED_WITHOUT)
-    title = "The best recipe, and what its LGCLs add, accuracy in %"
+    title = "The best preset, and what its LGCLs add, accuracy in %"
     return Plan("best", title, CITATIONS, rows, seeds=BEST_SEEDS)
 
 
 def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
-    """The recipe, and itself with nothing or with GCN layers in place of its LGCLs."""
-    base = {"recipe": "best"}
+    """The preset, and itself with nothing or with GCN layers in place of its LGCLs."""
+    base = {"preset": "best"}
     return (
         Row(BEST_ROW, "lgcn", base, printed),
         WITHOUT,
@@ -301,13 +301,13 @@ def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
     )
 
 
-def _best_graphs(recipe: str | None) -> Plan:
+def _best_graphs(preset: str | None) -> Plan:
     rivals = [Row(SYSTEMS[name].title, name) for name in ("gcn", "gat", "sage-mean", "mlp")]
     title = "Other graphs, each system with settings of its own search, accuracy in %"
     return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), SEARCHED_WITHOUT, *rivals))
 
 
-def _best_ppi(recipe: str | None) -> Plan:
+def _best_ppi(preset: str | None) -> Plan:
     rows = (
         *_best_rows(paper.SCORES["table3"]["lgcn"]),
         Row(f"GAT, {BEST_PROTEIN_LIMITS['gat']['max_epochs']} epochs", "gat"),

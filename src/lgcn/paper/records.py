@@ -28,6 +28,21 @@ RESULT_KEYS = (
     "parameters",
     "nodes_per_batch",
 )
+# What runs had before a setting existed.
+BEFORE: Mapping[str, Any] = {
+    "labels": "auto",
+    "mean": False,
+    "hops": 8,
+    "input_dropout": None,
+    "input_scale": 1.0,
+    "node_dropout": 0.0,
+    "layer_dropout": 0.0,
+    "alpha": 0.5,
+    "theta": 1.0,
+    "views": 1,
+    "agreement": 0.0,
+    "sharpen": 0.5,
+}
 NEEDED_KEYS = ("metric", "val_score", "test_score", "test_score_released_rule", "epochs", "seconds")
 
 
@@ -71,7 +86,7 @@ def read_record(folder: Path, job: Job) -> tuple[dict[str, Any] | None, str | No
             return None, f"{path} is the record of another run"
         changed = changed_setting(record["settings"], job)
         if changed:
-            return None, f"{path} is older than the recipe, which now has another {changed}"
+            return None, f"{path} is older than the preset, which now has another {changed}"
         _check(record["result"])
     except (KeyError, TypeError, AttributeError, LGCNError):
         return None, f"{path} is damaged"
@@ -119,13 +134,9 @@ def machine(device: str) -> dict[str, Any]:
 def changed_setting(recorded: Mapping[str, Any], job: Job) -> str | None:
     """A setting that the run had otherwise than it would have now.
 
-    A setting that is newer than the record had no other value than its default.
+    A setting that is newer than the record had the value that switches it off.
     """
-    before, now = dict(recorded), full_settings(job)
-    if SYSTEMS[job.system].function is None:
-        from lgcn.training import Config
-
-        before = Config().to_dict() | before
+    before, now = {**BEFORE, **recorded}, full_settings(job)
     differ = (key for key in now if canonical(before.get(key)) != canonical(now[key]))
     return next(differ, None)
 

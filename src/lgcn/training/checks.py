@@ -10,7 +10,8 @@ from torch import Tensor
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, row_sums
-from lgcn.training.settings import Config
+from lgcn.training.groups import LGCNSettings
+from lgcn.training.settings import Settings
 from lgcn.utils.memory import OutOfMemory, available_memory
 from lgcn.utils.sizes import format_memory
 
@@ -46,24 +47,25 @@ def check_trainable(graph: Graph) -> None:
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
 
 
-def check_k(graph: Graph, config: Config, device: torch.device) -> None:
+def check_k(graph: Graph, settings: Settings, device: torch.device) -> None:
     """Warns of a ``k`` far beyond all degrees; refuses one for which there is no memory."""
-    if config.model != "lgcn" or config.layer != "lgcl" or config.num_layers == 0:
+    model, sampling = settings.model, settings.sampling
+    if not isinstance(model, LGCNSettings) or model.layer != "lgcl" or model.num_layers == 0:
         return
-    k = config.k
+    k = model.k
     assert k is not None
     if k <= USUAL_K:
         return
-    largest = int(graph.rowptr.diff().max()) + config.self_loops if graph.num_nodes else 0
+    largest = int(graph.rowptr.diff().max()) + model.self_loops if graph.num_nodes else 0
     nodes = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
-    if config.training == "subgraph" and config.max_nodes is not None:
-        nodes = min(nodes, config.max_nodes * config.subgraphs_per_batch)
+    if sampling.training == "subgraph" and sampling.max_nodes is not None:
+        nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
     # What the first LGCL selects is kept for the backward pass; there is more besides.
-    needed = 4 * nodes * (k + 1) * config.hidden_channels * config.views
+    needed = 4 * nodes * (k + 1) * model.hidden_channels * settings.optimisation.views
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
     if available is not None and needed > available:
-        less = "a smaller max_nodes" if config.training == "subgraph" else "training=subgraph"
+        less = "a smaller max_nodes" if sampling.training == "subgraph" else "training=subgraph"
         raise OutOfMemory(
             f"not enough memory for k={k}: the values selected for {nodes} nodes take at least "
             f"{format_memory(needed)}, and {format_memory(available)} are available. "
