@@ -22,7 +22,7 @@ from .fakes import fake_job, fake_record, fake_result
 
 @pytest.fixture(scope="module")
 def job() -> Job:
-    return make_job("lgcn", "digits", 2, {"recipe": "released", "max_epochs": 2, "k": 4})
+    return make_job("lgcn", "digits", 2, {"preset": "released", "max_epochs": 2, "k": 4})
 
 
 def test_a_real_record(job: Job, tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_real_record(job: Job, tmp_path: Path) -> None:
     read = json.loads(path.read_text())
     assert list(read) == ["format", "job", "command", "settings", "result", "machine"]
     assert read["job"] == job.to_dict()
-    command = "lgcn train --dataset digits --recipe released --seed 2 --set k=4 --set max_epochs=2"
+    command = "lgcn train --dataset digits --preset released --seed 2 --set k=4 --set max_epochs=2"
     assert read["command"] == command
     assert read["settings"]["optimizer"] == "nadam"
     assert read["settings"]["max_epochs"] == read["result"]["epochs"] == 2
@@ -47,7 +47,7 @@ def test_a_real_record(job: Job, tmp_path: Path) -> None:
     assert read_record(tmp_path, job)[0] == json.loads(json.dumps(record))
 
 
-def test_a_changed_recipe_makes_records_stale(job: Job, tmp_path: Path) -> None:
+def test_a_changed_preset_makes_records_stale(job: Job, tmp_path: Path) -> None:
     record = make_record(job, fake_result(), {})
     write_record(tmp_path, job, record)
     assert read_record(tmp_path, job) == (json.loads(json.dumps(record)), None)

@@ -7,7 +7,7 @@ import torch
 
 from lgcn import Graph, load_dataset
 from lgcn.errors import TrainingDiverged, UsageError
-from lgcn.training import Config, loop, train
+from lgcn.training import Settings, loop, train
 from lgcn.training.loop import train_epochs
 from lgcn.training.step import Step, can_capture
 
@@ -19,7 +19,7 @@ def graph() -> Graph:
     return small_graph()
 
 
-def make_step(graph: Graph, config: Config, fixed: bool) -> Step:
+def make_step(graph: Graph, config: Settings, fixed: bool) -> Step:
     torch.manual_seed(0)
     model = torch.nn.Linear(graph.num_features, graph.num_classes)
 

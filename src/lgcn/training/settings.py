@@ -62,11 +62,11 @@ class Settings(Group):
         "from 400 training nodes per class on, and if neighbours are seldom of one class)",
     )
     seed: Int = Field(0, ge=0, description="seed of weights, dropout and sub-graphs")
-    model: ModelSettings = Field(default_factory=LGCNSettings)
-    sampling: SamplingSettings = Field(default_factory=SamplingSettings)
-    optimisation: OptimisationSettings = Field(default_factory=OptimisationSettings)
-    evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
-    hardware: HardwareSettings = Field(default_factory=HardwareSettings)
+    model: ModelSettings = LGCNSettings()
+    sampling: SamplingSettings = SamplingSettings()
+    optimisation: OptimisationSettings = OptimisationSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    hardware: HardwareSettings = HardwareSettings()
 
     # The flat names of the settings that were given, which no preset overrides.
     _given: frozenset[str] = PrivateAttr(frozenset())
