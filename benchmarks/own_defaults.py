@@ -28,14 +28,14 @@ from benchmarks._common import machine, write
 from lgcn import load_dataset
 from lgcn.datasets import random_split
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.training import Config
+from lgcn.training import Settings
 
 DATASETS = ("digits", "cora", "pubmed", "amazon_computers", "coauthor_cs", "debian_bookworm")
 SPLITS = ("20 a class", "60/20/20")
 
-# The recipe's settings for few and many labels, and variants of each. The whole graph is a batch,
+# The preset's settings for few and many labels, and variants of each. The whole graph is a batch,
 # where nothing else is said. With few labels, all views have the LGCL here: that half of them have
-# it, as in the recipe, was the last thing to be compared.
+# it, as in the preset, was the last thing to be compared.
 FEW: dict[str, Any] = {"labels": "few", "training": "whole", "layer_dropout": 0.0}
 MANY: dict[str, Any] = {"labels": "many", "training": "whole"}
 # The defaults of earlier versions.
@@ -138,7 +138,7 @@ def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
         else most_for_training(graph.y, seed)
     )
     graph = replace(graph, train_mask=train_mask, val_mask=val_mask)
-    config = Config.create(
+    settings = Settings.create(
         dataset="tables",
         seed=seed,
         device=device,
@@ -146,8 +146,14 @@ def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
         max_epochs=max_epochs,
         **CANDIDATES[candidate],
     ).resolve(graph)
-    run = {"dataset": dataset, "split": split, "candidate": candidate, "seed": seed, "k": config.k}
-    return run | validation.validate(graph, config)
+    run = {
+        "dataset": dataset,
+        "split": split,
+        "candidate": candidate,
+        "seed": seed,
+        "k": settings.model.k,
+    }
+    return run | validation.validate(graph, settings)
 
 
 def most_for_training(y: Tensor, seed: int) -> tuple[Tensor, Tensor]:

@@ -26,12 +26,12 @@ def paper_table(target: str, folder: Path = PAPER) -> str:
 
 
 def summary(folder: Path = PAPER) -> str:
-    """Of each data set in one line: the best recipe, itself without LGCLs, and the best rival.
+    """Of each data set in one line: the best preset, itself without LGCLs, and the best rival.
 
     Without LGCLs it has settings of its own where they were searched. The highest mean of a line is
     bold.
     """
-    # The best recipe's own table has no rivals on the paper's graphs.
+    # The best preset's own table has no rivals on the paper's graphs.
     tables = {target: _table(target, folder) for target in ("table2", *BEST)}
     scored = [e for table in tables.values() for e in table.entries if e["honest"] is not None]
     lines = []

@@ -5,8 +5,8 @@ python -m benchmarks.search DATASET [--model MODEL] --confirm 6 [--seeds 8] [--d
     [--processes N]
 
 A trial is the mean validation score of runs with seeds from 1000 on, which no reported result has.
-Of a graph that comes without a split, these seeds draw it. The recipe as it stands is one of the
-trials. For the LGCN so is the recipe without LGCLs, and the other way round. No two trials are
+Of a graph that comes without a split, these seeds draw it. The preset as it stands is one of the
+trials. For the LGCN so is the preset without LGCLs, and the other way round. No two trials are
 alike. The sampler is seeded and trials come one after the other, so that the same command makes the
 same study on the same CPU. All trials are written, and a command that was ended goes on from them,
 with other draws. Test nodes are not scored.
@@ -32,7 +32,7 @@ from lgcn.datasets.npz import HALF
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import GRAPHS
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.training import Config
+from lgcn.training import Settings
 
 FIRST_SEED = 1000
 SAMPLER_SEED = 0
@@ -40,7 +40,7 @@ MOST_IN_VAIN = 1000  # draws of known trials in a row
 OUT = Path("benchmarks/search")
 NOT_CONFIRMED = {"value": 0.0, "seeds": 0}
 
-# What may vary; the recipe of a model has the rest.
+# What may vary; the preset of a model has the rest.
 Suggest = Callable[[optuna.Trial], dict[str, Any]]
 # Its params, the value and seconds; and where other seeds confirmed it, their value and number.
 Trial = dict[str, Any]
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=count, help="(default: 2; 8 with --confirm)")
     parser.add_argument("--confirm", type=count, help="so many of the best trials (default: none)")
     parser.add_argument("--processes", type=count, help="of --confirm (default: 1)")
-    parser.add_argument("--max-epochs", type=count, help="(default: the recipe's)")
+    parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--out", type=Path, help=f"(default: {OUT}/DATASET-MODEL.json)")
     arguments = parser.parse_args()
@@ -188,17 +188,25 @@ def best_trial(trials: list[Trial]) -> Trial:
     return max(comparable, key=lambda trial: trial["confirmed"]["value"])
 
 
+def read_study(path: Path) -> dict[str, Any]:
+    """The study in a file. Older ones call the preset a recipe."""
+    study: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    given = study["given"]
+    study["given"] = {"preset" if key == "recipe" else key: given[key] for key in given}
+    return study
+
+
 def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Goes on with the study in the file, or begins it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    before = read_study(path) if path.exists() else {}
     trials: list[Trial] = before.get("trials", [])
     # A study that goes on with the first seed would draw its first trials once more.
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     dataset = arguments.dataset
-    recipe, suggest = _space(arguments.model, dataset)
-    given: dict[str, Any] = {"dataset": dataset, "recipe": recipe}
+    preset, suggest = _space(arguments.model, dataset)
+    given: dict[str, Any] = {"dataset": dataset, "preset": preset}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
     for name, value in (("given", given), ("seeds", arguments.seeds)):
@@ -241,7 +249,7 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     A round with more seeds than one before takes the best of what is confirmed, and trains it with
     the further seeds alone.
     """
-    study = json.loads(path.read_text("utf-8"))
+    study = read_study(path)
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
     known = [trial.get("confirmed", NOT_CONFIRMED) for trial in trials]
@@ -291,21 +299,21 @@ def _value(trial: Trial) -> float:
 
 
 def _space(model: str, dataset: str) -> tuple[str, Suggest]:
-    """The recipe that the search starts from, and what it varies."""
-    recipe, suggest = SPACES[model]
+    """The preset that the search starts from, and what it varies."""
+    preset, suggest = SPACES[model]
     if dataset in GRAPHS:
         suggest = (MANY if dataset.endswith(HALF) else FEW).get(model, suggest)
-    return recipe, suggest
+    return preset, suggest
 
 
 def _starts(model: str, dataset: str) -> list[dict[str, Any]]:
     """Settings that are tried first."""
-    recipe, suggest = _space(model, dataset)
+    preset, suggest = _space(model, dataset)
     names = suggest(optuna.create_study().ask())
-    own = Config.create(dataset=dataset, recipe=recipe).to_dict()
+    own = Settings.create(dataset=dataset, preset=preset).flat()
     starts = [{name: own[name] for name in names}]
-    if recipe in ALSO:
-        other = Config.create(dataset=dataset, recipe=ALSO[recipe]).to_dict()
+    if preset in ALSO:
+        other = Settings.create(dataset=dataset, preset=ALSO[preset]).flat()
         shared = _space("without", dataset)[1](optuna.create_study().ask())
         starts.append({**starts[0], **{name: other[name] for name in shared}})
     return starts

@@ -68,9 +68,9 @@ def study_of(dataset: str) -> Path:
 
 def best_settings(dataset: str) -> dict[str, Any]:
     """What the search found, for as many epochs as it had."""
-    from benchmarks.search import best_trial
+    from benchmarks.search import best_trial, read_study
 
-    study = json.loads(study_of(dataset).read_text("utf-8"))
+    study = read_study(study_of(dataset))
     return {**study["given"], **best_trial(study["trials"])["params"]}
 
 

@@ -155,7 +155,7 @@ def test_each_of_lgcn_and_without_starts_from_both_presets() -> None:
         if model == "without":
             presets.reverse()
         for start, preset in zip((own, other), presets, strict=True):
-            assert start.items() <= preset.to_dict().items()
+            assert start.items() <= preset.flat().items()
     # The preset without LGCLs has none to offer: their number and kind are the LGCN's own.
     own, other = search._starts("lgcn", "debian_bookworm-half")
     assert other["num_layers"] == own["num_layers"] > 0
@@ -281,10 +281,10 @@ STUDIES = sorted((ROOT / search.OUT).glob("*.json"))
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_the_preset_has_what_the_committed_study_found(path: Path) -> None:
-    study = json.loads(path.read_text())
+    study = search.read_study(path)
     wanted = search.best_trial(study["trials"])["params"]
     given = {key: study["given"][key] for key in ("dataset", "preset")}
-    preset = Settings.create(**given).to_dict()
+    preset = Settings.create(**given).flat()
     assert {name: preset[name] for name in wanted} == pytest.approx(wanted)
 
 

@@ -52,6 +52,8 @@ def settings(**given: Any) -> Settings:
         "evaluate_on": "graph",
         "num_workers": 0,
     }
+    if given.get("model", "lgcn") != "lgcn":  # which has no LGCLs
+        del small["k"], small["lgcl_channels"]
     return Settings.create(**{**small, **given})
 
 

@@ -331,7 +331,7 @@ def test_settings_that_depend_on_the_graph_are_filled_in(tmp_path: Path):
     result = train(graph, config, out=tmp_path)
     stored, _ = Run(tmp_path).read()
     assert stored == config.resolve(graph)
-    assert all(layer.k == stored.k for layer in result.model.layers)
+    assert all(layer.k == stored.model.k for layer in result.model.layers)
     again = train(graph, stored)
     assert digest(again.model) == digest(result.model)
     epochs = config.optimisation.max_epochs

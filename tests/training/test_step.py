@@ -1,6 +1,7 @@
 """One step of training: what is kept, what is captured, and that nothing changes by it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -70,12 +71,17 @@ def test_a_batch_without_training_nodes_is_no_step(graph: Graph) -> None:
 
 
 def test_what_can_be_captured() -> None:
-    assert can_capture(settings())
-    assert not can_capture(settings(capture=False))
-    assert not can_capture(settings(optimizer="nadam"))
-    assert not can_capture(settings(zeros="pad", adj_dropout=0.1))
-    assert can_capture(settings(zeros="pad", adj_dropout=0.0))
-    assert can_capture(settings(zeros="pad", adj_dropout=0.1, layer="gcn"))
+    def captured(**given: Any) -> bool:
+        chosen = settings(**given)
+        return can_capture(chosen.build_model(5, 3), chosen)
+
+    assert captured()
+    assert not captured(capture=False)
+    assert not captured(optimizer="nadam")
+    assert not captured(zeros="pad", adj_dropout=0.1)
+    assert captured(zeros="pad", adj_dropout=0.0)
+    assert captured(zeros="pad", adj_dropout=0.1, layer="gcn")
+    assert not can_capture(torch.nn.Linear(5, 3), settings())
 
 
 def test_epochs_alone_give_the_weights_of_the_whole_training(graph: Graph) -> None:

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import lgcn.paper  # noqa: F401 (registers the baselines)
 from lgcn.errors import CheckpointError
 from lgcn.training import Result, Run, Settings, train
+from lgcn.training.settings import flatten
 
 from ..graphs import digest, settings, small_graph
 from .runs import Killed, at_epoch, change, die, encoded_graph, names
@@ -107,23 +110,17 @@ OF_ALL_MODELS = {
 
 @pytest.mark.parametrize("given", [{}, {"model": "gcn"}, {"model": "gat", "heads": 2}])
 def test_runs_with_flat_settings_of_all_models_are_read(tmp_path: Path, given: dict[str, Any]):
-    train(small_graph(), small(**given), out=tmp_path)
+    train(small_graph(), settings(**given), out=tmp_path)
     record = json.loads((tmp_path / "run.json").read_text())
     new = flatten(record.pop("settings"))
     new["recipe"] = new.pop("preset")
     record["config"] = {**OF_ALL_MODELS, **new}
     (tmp_path / "run.json").write_text(json.dumps(record))
     model, found, _ = Run(tmp_path).load_model()
-    assert found == small(**given)
+    assert found == settings(**given)
     assert found.preset == given.get("model", "default")
     assert model is not None
     record["config"]["unknown"] = 1
     (tmp_path / "run.json").write_text(json.dumps(record))
     with pytest.raises(CheckpointError, match=r"run\.json is damaged: unknown setting 'unknown'"):
         Run(tmp_path).read()
-
-
-def small(**given: Any) -> Settings:
-    if not given:
-        return settings(max_epochs=1)
-    return Settings.create(dataset="cora", max_epochs=1, **given)
