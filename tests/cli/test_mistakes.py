@@ -15,7 +15,7 @@ from lgcn.training import loop
         (["train", "--dataset", "cora"], 1, "the files of cora are not on this machine"),
         (["train", "--dataset", "no.npz"], 1, "no.npz"),
         (["train", "--set", "droput=1"], 2, "did you mean 'dropout'?"),
-        (["train", "--set", "k=0"], 2, "k must be at least 1, got 0"),
+        (["train", "--set", "k=0"], 2, "k must be a whole number of at least 1, or none, got 0"),
         (["train", "--set", "n_init=20", "--set", "max_nodes=10"], 2, "n_init must be at most"),
         (["train", "--set", "dataset_options.x=1"], 2, "has no option 'x'"),
         (["train", "--set", "rank=[/a]"], 2, "got '[/a]'"),
