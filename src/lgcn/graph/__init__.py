@@ -1,17 +1,11 @@
 """The graph: its data structure, CSR arithmetic, features and splits."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.graph.graph import SPLITS, Graph
 
 __all__ = ["SPLITS", "Graph"]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when first used: splits and features are checked before torch is imported.
-    if name not in __all__:
-        raise AttributeError(f"module 'lgcn.graph' has no attribute {name!r}")
-    from lgcn.graph import graph
-
-    return getattr(graph, name)
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "lgcn.graph.graph"))
