@@ -221,7 +221,7 @@ def test_only_confirming_has_processes(
 ) -> None:
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--processes", "2")
-    assert "--processes goes with --confirm alone" in capsys.readouterr().err
+    assert "--processes needs --confirm" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--trials", "many")
     assert "--trials: must be a number from 1 on, got 'many'" in capsys.readouterr().err

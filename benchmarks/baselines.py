@@ -1,8 +1,8 @@
 """Other ways to select the k largest values of every node's neighbours, written in torch.
 
-What depends on the graph alone, such as padded tables of neighbours, is made once and not timed,
-which favours the rivals. All give the same values and node ids (-1 where there are fewer than k
-neighbours); at ties the ids may be others.
+What depends only on the graph, such as padded tables of neighbours, is made once and not timed,
+which favours the baselines. All give the same values and node ids (-1 for missing neighbours); at
+ties the ids may differ.
 """
 
 from collections.abc import Callable
@@ -16,19 +16,18 @@ from benchmarks.graphs import Structure
 from lgcn.ops import reference
 
 Selection = tuple[Tensor, Tensor]
-# How much one gather of the bucketed rival may fill: the caches of a CPU, and on a GPU enough to
-# keep it busy.
+# Bytes per gather of the bucketed baseline: fits the caches of a CPU, and keeps a GPU busy.
 CHUNK_BYTES = {"cpu": 2**24, "cuda": 2**32}
 
 
-class Rival(NamedTuple):
-    """A way to select, made ready for one graph."""
+class Baseline(NamedTuple):
+    """One way to select, prepared for one graph."""
 
     select: Callable[[Tensor], Selection]
     differentiable: bool = True
 
     def values(self, x: Tensor) -> Tensor:
-        """The selected values, which carry gradients."""
+        """The selected values, with gradients."""
         if self.differentiable:
             return self.select(x)[0]
         values: Tensor = _Select.apply(x, self.select)  # type: ignore[no-untyped-call]
@@ -36,7 +35,7 @@ class Rival(NamedTuple):
 
 
 class _Select(torch.autograd.Function):
-    """The leanest backward there is in torch: one scatter of the gradients to the chosen nodes."""
+    """The cheapest backward in torch: one scatter of the gradients to the selected nodes."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, select: Callable[[Tensor], Selection]) -> Tensor:
@@ -49,13 +48,15 @@ class _Select(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (index,) = ctx.saved_tensors
         channels = grad.size(2)
-        grad_x = grad.new_zeros(ctx.num_nodes + 1, channels)  # the last row takes what chose none
+        grad_x = grad.new_zeros(
+            ctx.num_nodes + 1, channels
+        )  # the last row collects missing neighbours
         node = torch.where(index < 0, ctx.num_nodes, index).long()
         grad_x.scatter_add_(0, node.view(-1, channels), grad.reshape(-1, channels))
         return grad_x[:-1], None
 
 
-def padded_topk(graph: Structure, k: int) -> Rival:
+def padded_topk(graph: Structure, k: int) -> Baseline:
     """Gather all neighbours of all nodes, padded to the largest degree, and torch.topk."""
     neighbors = _table(graph, torch.arange(graph.num_nodes, device=graph.col.device), k).long()
 
@@ -64,11 +65,11 @@ def padded_topk(graph: Structure, k: int) -> Rival:
         values, slot = gathered.topk(k, dim=1)
         return _mark_empty(values, _chosen(neighbors, slot), x.size(0))
 
-    return Rival(select)
+    return Baseline(select)
 
 
-def bucketed_topk(graph: Structure, k: int) -> Rival:
-    """Padding and torch.topk by buckets of nodes whose degrees share the power of two."""
+def bucketed_topk(graph: Structure, k: int) -> Baseline:
+    """Padding and torch.topk in buckets of nodes with degrees up to the same power of two."""
     degrees = graph.rowptr.diff()
     power = degrees.clamp(min=1).log2().floor().masked_fill(degrees == 0, -1)
     buckets = []
@@ -94,10 +95,10 @@ def bucketed_topk(graph: Structure, k: int) -> Rival:
                 values[part, : best.size(1)], index[part, : best.size(1)] = found
         return values, index
 
-    return Rival(select, differentiable=False)
+    return Baseline(select, differentiable=False)
 
 
-def dense_batch_sort(graph: Structure, k: int) -> Rival:
+def dense_batch_sort(graph: Structure, k: int) -> Baseline:
     """PyG's to_dense_batch of the gathered neighbours, and torch.sort."""
     row, col, size = graph.row().long(), graph.col.long(), graph.num_nodes
     width = max(graph.max_degree, k)
@@ -108,15 +109,15 @@ def dense_batch_sort(graph: Structure, k: int) -> Rival:
         ranked, slot = gathered.sort(dim=1, descending=True)
         return _mark_empty(ranked[:, :k], _chosen(neighbors, slot[:, :k]), x.size(0))
 
-    return Rival(select)
+    return Baseline(select)
 
 
-def dense(graph: Structure, k: int) -> Rival:
-    """All N x C x N pairs, as in the released program; what is no neighbour ranks last."""
+def dense(graph: Structure, k: int) -> Baseline:
+    """All N x C x N pairs, as in the released program; nodes that are not neighbours rank last."""
     adjacency = torch.zeros(graph.num_nodes, graph.num_nodes, device=graph.col.device)
     adjacency[graph.row(), graph.col] = 1
     if int(adjacency.sum()) != graph.num_edges:
-        raise ValueError("graph must have distinct neighbours for the dense rival, got parallel")
+        raise ValueError("graph must have distinct neighbours for the dense baseline, got parallel")
     apart = (adjacency == 0).unsqueeze(1)
     degrees = graph.rowptr.diff().view(-1, 1, 1)
     rank = torch.arange(k, device=graph.col.device)
@@ -127,20 +128,20 @@ def dense(graph: Structure, k: int) -> Rival:
         empty = rank.view(1, -1, 1) >= degrees
         return values.masked_fill(empty, 0), index.masked_fill(empty, -1)
 
-    return Rival(select)
+    return Baseline(select)
 
 
-def segment_sort(graph: Structure, k: int) -> Rival:
-    """torch.sort over the edges, a segment a node: what lgcn takes as definition."""
+def segment_sort(graph: Structure, k: int) -> Baseline:
+    """torch.sort over the edges, one segment per node: the definition in lgcn."""
 
     def select(x: Tensor) -> Selection:
         values, position = reference.k_largest(x, *graph, k, None, False)
         return values, reference.neighbor_at(position, *graph)
 
-    return Rival(select, differentiable=False)
+    return Baseline(select, differentiable=False)
 
 
-RIVALS: dict[str, Callable[[Structure, int], Rival]] = {
+BASELINES: dict[str, Callable[[Structure, int], Baseline]] = {
     "padded_topk": padded_topk,
     "bucketed_topk": bucketed_topk,
     "dense_batch_sort": dense_batch_sort,
@@ -150,7 +151,7 @@ RIVALS: dict[str, Callable[[Structure, int], Rival]] = {
 
 
 def needed_bytes(name: str, graph: Structure, channels: int, k: int) -> int:
-    """About what a rival holds at once for float32, forward alone."""
+    """Approximate peak bytes of a baseline, float32, forward only."""
     padded = graph.num_nodes * max(graph.max_degree, k) * channels
     selected = graph.num_nodes * k * channels
     values, index = 4, 8
@@ -167,7 +168,7 @@ def needed_bytes(name: str, graph: Structure, channels: int, k: int) -> int:
 
 
 def _table(graph: Structure, rows: Tensor, least: int) -> Tensor:
-    """Neighbours of the rows, as wide as the largest of them; past a row's end the id N."""
+    """Neighbours of the rows, padded with the id N to the longest row."""
     start, degree = graph.rowptr[rows].long(), graph.rowptr.diff()[rows]
     slots = torch.arange(max(int(degree.max()), least), device=rows.device)
     entry = (start.unsqueeze(1) + slots).clamp(max=max(graph.num_edges - 1, 0))
