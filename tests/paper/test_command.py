@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from experiments.fakes import fake_job, fake_record, run_fake, run_without_citeseer
+from paper.fakes import fake_job, fake_record, run_fake, run_without_citeseer
 from rich.console import Console
 
 from lgcn import datasets as data
@@ -23,6 +23,7 @@ from lgcn.paper import command as cli_reproduce
 from lgcn.paper import reproduce as module
 from lgcn.paper.plans import TARGETS
 from lgcn.paper.pool import Failure
+from lgcn.paper.records import read_records
 from lgcn.paper.systems import SYSTEMS
 
 PLANETOID = ("reproduce", "table2", "--models", "planetoid", "--seeds", "1")
@@ -123,7 +124,7 @@ def test_failed_runs_end_in_an_error_after_the_table(
 @pytest.mark.usefixtures("fake")
 def test_no_data_at_all_is_an_error(lgcn_: Callable[..., Any], place: Path) -> None:
     message = lgcn_(*PLANETOID, "--datasets", "pubmed").message
-    assert "nothing to make" in message
+    assert "nothing to reproduce" in message
     assert "pubmed is left out" in message
     assert not (place / "reproduce").exists()
 
@@ -131,7 +132,8 @@ def test_no_data_at_all_is_an_error(lgcn_: Callable[..., Any], place: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["table9"], ["'table9'", "table2", "ablation", "all"]),
+        (["table9"], ["'table9'", "did you mean 'table"]),
+        (["picture"], ["'picture'", "table2", "ablation", "all"]),
         (["table2", "--models", "gcn,gst"], ["'gst'", "did you mean 'gat'"]),
         (["table2", "--datasets", "corra"], ["'corra'", "did you mean 'cora'"]),
         (["table2", "--recipe", "papr"], ["'papr'", "did you mean 'paper'"]),
@@ -194,7 +196,8 @@ def test_a_real_table(lgcn_: Callable[..., Any], data_root: Path, place: Path) -
         "LGCN_sub-GCN (released program)",
         "LGCN_sub (released program)",
     ]
-    records = [json.loads(path.read_text()) for path in place.rglob("seed-0.json")]
+    records = read_records(place / "reproduce" / "quick" / "records")
+    assert len(records) == 2
     for record in records:
         assert record["machine"]["threads"] == 1
         assert record["result"]["nodes_per_batch"] == [644]

@@ -59,7 +59,7 @@ def test_markdown_has_every_number(target: str, tables: dict[str, Table]) -> Non
             text = column.text(entry)
             assert found.replace("**", "") == text
             assert ("**" in found) == (column.bold and text != "-")
-    assert f"]({target}.png)" in page
+    assert f"]({target}.svg)" in page
     assert f"`lgcn reproduce {target} --seeds 2`" in page
     for note in table.notes:
         assert note in page
@@ -69,7 +69,7 @@ def test_markdown_has_every_number(target: str, tables: dict[str, Table]) -> Non
 
 def test_markdown_without_a_picture(tables: dict[str, Table]) -> None:
     page = markdown(tables["table4"], "", picture=False)
-    assert "png" not in page
+    assert "svg" not in page
     assert "`lgcn reproduce table4`" in page
 
 

@@ -1,4 +1,4 @@
-"""The pictures of the tables, as PNG and SVG. Needs matplotlib."""
+"""Charts of the tables, as SVG. Needs matplotlib."""
 
 import textwrap
 from pathlib import Path
@@ -46,19 +46,15 @@ TIMES = {
 LOWEST_DIFFERENCE = -12.0  # that a panel shows to scale
 
 
-def draw(table: Table, folder: Path) -> list[Path]:
-    """Writes TARGET.png and TARGET.svg."""
+def draw(table: Table, folder: Path) -> Path:
+    """Writes TARGET.svg."""
     kinds = {"table5": _times, "figure5": _lines, "ablation": _differences}
-    paths = [folder / f"{table.target}.{kind}" for kind in ("png", "svg")]
-    with plt.rc_context(STYLE):
+    path = folder / f"{table.target}.svg"
+    with plt.rc_context(STYLE), atomic(path) as temporary:
         figure = kinds.get(table.target, _scores)(table)
-        for path in paths:
-            with atomic(path) as temporary:
-                kind = path.suffix[1:]
-                metadata = {"Date": None} if kind == "svg" else {}
-                figure.savefig(temporary, format=kind, dpi=130, metadata=metadata)
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
         plt.close(figure)
-    return paths
+    return path
 
 
 def _panels(table: Table, lines: int) -> tuple[Any, list[Any]]:

@@ -16,7 +16,7 @@ from lgcn.cli.output import SafeConsole, err, out, print_json
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
 
 if TYPE_CHECKING:
-    from lgcn.paper.reproduce import Report
+    from lgcn.paper.reproduce import Reproduction
     from lgcn.paper.runner import OnRun
 
 FAILURES_SHOWN = 20
@@ -110,7 +110,7 @@ def _run(
     processes: int | None,
     device: str,
     root: Path | None,
-) -> "Report":
+) -> "Reproduction":
     from lgcn.paper.plans import make_plans
 
     plans = make_plans(target, **chosen)
@@ -202,7 +202,7 @@ def _run_text(job: Any, result: Any) -> str:
     return f"{name}: {text} in {found['seconds']:.1f} s"
 
 
-def _show(report: "Report", folder: Path, as_json: bool) -> None:
+def _show(report: "Reproduction", folder: Path, as_json: bool) -> None:
     from lgcn.paper.render import terminal
 
     if as_json:

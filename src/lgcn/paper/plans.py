@@ -1,11 +1,10 @@
 """Which runs each table, the figure and the ablation need."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, did_you_mean
 from lgcn.paper import printed as paper
 from lgcn.paper.jobs import GRAPHS, Job, make_job
 from lgcn.paper.systems import SYSTEMS
@@ -183,10 +182,8 @@ def check_names(
     """Raises UsageError at the first name that is not valid."""
     for name in given:
         if name not in valid:
-            close = difflib.get_close_matches(name.lower(), valid, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
             where = "there is no" if target in (None, "all") else f"{target} has no"
-            raise UsageError(f"{where} {kind} {name!r}{hint}. Choose from {', '.join(valid)}")
+            raise UsageError(f"{where} {kind} {name!r}: {did_you_mean(name, valid)}")
 
 
 def _distinct(names: Any) -> list[str]:

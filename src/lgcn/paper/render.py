@@ -32,7 +32,7 @@ def markdown(table: Table, options: str, picture: bool) -> str:
     lines += _long(table) if table.target == "table5" else wide(table)
     lines += [""]
     if picture:
-        lines += [f"![{table.title}]({table.target}.png)", ""]
+        lines += [f"![{table.title}]({table.target}.svg)", ""]
     lines += [f"- {note}" for note in table.notes]
     made_by = f"lgcn reproduce {table.target} {options}".strip()
     lines += ["", f"Made by `{made_by}`. A run of each row:", "", "```"]

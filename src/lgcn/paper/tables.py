@@ -1,4 +1,4 @@
-"""Tables of what the records on disk say: nothing else goes into a table."""
+"""Tables of the records on disk: no number comes from anywhere else."""
 
 import math
 import statistics
@@ -12,7 +12,7 @@ from lgcn.paper import printed as paper
 from lgcn.paper.jobs import GRAPHS, Job, command
 from lgcn.paper.layout import DEVICES, Column, Entry
 from lgcn.paper.plans import BEST, PROTEINS, Plan, Row
-from lgcn.paper.records import read_record
+from lgcn.paper.records import Records
 from lgcn.paper.systems import SYSTEMS
 from lgcn.paper.timing import EPOCHS, QUICK_REPEATS, REPEATS, Timing, read_times
 from lgcn.paper.timing import QUICK_EPOCHS as QUICK_TIMED
@@ -61,10 +61,11 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
         folder: Where the records are.
         notes: What else is to be said below it, such as what is left out. (default: nothing)
     """
+    stored = Records(folder)
     entries, results, products = [], {}, set()
     for dataset in plan.datasets:
         for row in plan.on(dataset):
-            records = _records(plan, row, dataset, folder)
+            records = _records(plan, row, dataset, stored)
             found = {seed: record["result"] for seed, record in records.items()}
             results[row.label, dataset] = found
             entries.append(_entry(plan, row, dataset, found))
@@ -101,8 +102,8 @@ def timings(plan: Plan, dataset: str, device: str) -> Timing:
     return Timing(dataset, device, variants, EPOCHS, REPEATS)
 
 
-def _records(plan: Plan, row: Row, dataset: str, folder: Path) -> Results:
-    records = {job.seed: read_record(folder, job)[0] for job in plan.jobs(row, dataset)}
+def _records(plan: Plan, row: Row, dataset: str, stored: Records) -> Results:
+    records = {job.seed: stored.find(job)[0] for job in plan.jobs(row, dataset)}
     return {seed: record for seed, record in records.items() if record is not None}
 
 
