@@ -57,7 +57,7 @@ def read_lines(path: Path, key: Key) -> Lines:
 
 def put_lines(path: Path, records: Iterable[Record], key: Key) -> None:
     """Adds records to a file; each replaces the one with its key. Damaged lines are removed."""
-    with _locked(path):
+    with locked(path):
         merged = read_lines(path, key).records
         merged |= {key(record): record for record in records}
         lines = [json.dumps(merged[place]) + "\n" for place in sorted(merged)]
@@ -66,8 +66,8 @@ def put_lines(path: Path, records: Iterable[Record], key: Key) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Waits until no other process changes files of the folder."""
+def locked(path: Path) -> Iterator[None]:
+    """Waits until no other process has locked the folder of a file, which is made if needed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path.parent, os.O_RDONLY)
