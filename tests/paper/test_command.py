@@ -26,6 +26,8 @@ from lgcn.paper.records import read_records
 from lgcn.paper.systems import SYSTEMS
 from paper.fakes import fake_job, fake_record, run_fake, run_without_citeseer
 
+from .fakes import fake_job, fake_record, run_fake, run_without_citeseer
+
 PLANETOID = ("reproduce", "table2", "--models", "planetoid", "--seeds", "1")
 
 
