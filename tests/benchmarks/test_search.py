@@ -162,7 +162,7 @@ def test_a_trial_with_a_run_that_fails_is_not_confirmed(
     with pytest.raises(SystemExit):
         command(path, monkeypatch, "--confirm", "2")
     assert "{'lr': 0.01} with seed 1003: no memory" in capsys.readouterr().err
-    found = json.loads(path.read_text())["trials"]
+    found = study_in(path)["trials"]
     assert found[:2] == trials[:2]
     assert found[2]["confirmed"]["value"] == 0.5  # the other one is kept
 

@@ -24,7 +24,6 @@ from lgcn.paper.plans import TARGETS
 from lgcn.paper.pool import Failure
 from lgcn.paper.records import read_records
 from lgcn.paper.systems import SYSTEMS
-from paper.fakes import fake_job, fake_record, run_fake, run_without_citeseer
 
 from .fakes import fake_job, fake_record, run_fake, run_without_citeseer
 
@@ -63,15 +62,14 @@ def test_tables_notes_and_files(lgcn_: Callable[..., Any], place: Path) -> None:
     assert "Planetoid" in output.out
     assert "75.7" in output.out  # the paper's
     assert "50.0 (1)" in output.out
-    assert "2 runs, 0 from before" in output.out
+    assert "2 runs, 0 reused" in output.out
     assert output.notes("pubmed is left out")
     lines = [line for line in output.err.splitlines() if "planetoid seed 0: 50.0 %" in line]
     assert [line.split()[0] for line in lines] == ["1/2", "2/2"]
-    assert (place / "reproduce" / "README.md").is_file()
-    page = (place / "reproduce" / "table2.md").read_text()
+    page = (place / "reproduce" / "README.md").read_text()
     assert "`lgcn reproduce table2 --models planetoid --seeds 1`" in page
     again = lgcn_(*PLANETOID)
-    assert "0 runs, 2 from before" in again.out
+    assert "0 runs, 2 reused" in again.out
 
 
 @pytest.mark.usefixtures("fake")
@@ -88,8 +86,8 @@ def test_json_is_one_object(lgcn_: Callable[..., Any], place: Path) -> None:
 @pytest.mark.usefixtures("fake")
 def test_quick_has_a_folder_of_its_own(lgcn_: Callable[..., Any], place: Path) -> None:
     assert lgcn_("reproduce", "table2", "--models", "planetoid", "--quick").code == 0
-    assert (place / "reproduce" / "quick" / "table2.md").is_file()
-    assert not (place / "reproduce" / "table2.md").exists()
+    assert (place / "reproduce" / "quick" / "table2.csv").is_file()
+    assert not (place / "reproduce" / "table2.csv").exists()
 
 
 @pytest.mark.usefixtures("fake")

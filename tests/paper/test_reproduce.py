@@ -42,10 +42,10 @@ def made(plans: list[Plan], folder: Path, **options: Any) -> Reproduction:
 def test_everything_is_written_and_nothing_run_twice(tmp_path: Path) -> None:
     first = made(planetoid(seeds=2), tmp_path, options="--seeds 2", processes=2)
     assert (first.run, first.reused, first.failed) == (6, 0, [])
-    names = ["README.md", *(f"table2.{kind}" for kind in ("csv", "md", "svg"))]
+    names = ["README.md", *(f"table2.{kind}" for kind in ("csv", "svg"))]
     assert sorted(path.name for path in first.files) == names
     contents = {path: path.read_bytes() for path in first.files}
-    assert b"lgcn reproduce table2 --seeds 2" in contents[tmp_path / "table2.md"]
+    assert b"lgcn reproduce table2 --seeds 2" in contents[tmp_path / "README.md"]
     second = made(planetoid(seeds=2), tmp_path, options="--seeds 2")
     assert (second.run, second.reused) == (0, 6)
     assert {path: path.read_bytes() for path in second.files} == contents
@@ -65,7 +65,7 @@ def test_a_missing_data_set_is_left_out_and_named(data_sets: set[str], tmp_path:
     assert report.tables[0].datasets == ("cora", "citeseer")
     said = "pubmed is left out: the files of pubmed are not on this machine"
     assert report.left_out == [said]
-    assert said in (tmp_path / "table2.md").read_text()
+    assert said in (tmp_path / "README.md").read_text()
     data_sets.add("pubmed")  # and then it is there
     again = made(planetoid(seeds=1), tmp_path)
     assert (again.run, again.reused, again.left_out) == (1, 2, [])
@@ -94,8 +94,8 @@ def test_a_missing_extra_is_left_out_and_named(
 def test_no_charts_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     report = made(planetoid(datasets=["cora"], seeds=1), tmp_path)
-    assert sorted(path.suffix for path in report.files) == [".csv", ".md", ".md"]
-    assert ".svg" not in (tmp_path / "table2.md").read_text()
+    assert sorted(path.suffix for path in report.files) == [".csv", ".md"]
+    assert ".svg" not in (tmp_path / "README.md").read_text()
     [said] = report.left_out
     assert "matplotlib" in said
     assert 'pip install "lgcn[reproduce]"' in said
@@ -146,4 +146,4 @@ def test_times_are_measured_once_and_alone(monkeypatch: pytest.MonkeyPatch, tmp_
     entry = report.tables[0].entry("GCN", "cora")
     assert entry is not None
     assert entry["train_seconds_cpu"] == 4.0
-    assert "Our seconds: GPU a fake." in report.tables[0].notes
+    assert "Our times: GPU a fake." in report.tables[0].notes

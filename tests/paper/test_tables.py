@@ -137,9 +137,9 @@ def test_differences_of_the_ablation(tables: dict[str, Table]) -> None:
 
 def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
     for target, table in tables.items():
-        said = any("thousand steps" in note for note in table.notes)
+        said = any("1000 steps" in note for note in table.notes)
         assert said == (target in ("table3", "figure5")), target
-        most = "Epochs at most: LGCN 950, GAT 300, GraphSAGE-mean 950, GCNII 1200."
+        most = "Maximum number of epochs: LGCN 950, GAT 300, GraphSAGE-mean 950, GCNII 1200."
         epochs = any(most in note for note in table.notes)
         assert epochs == (target == "best-ppi"), target
 
@@ -148,7 +148,7 @@ def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
 def test_quick_runs_have_other_limits_on_ppi(target: str) -> None:
     [quick] = make_plans(target, quick=True)
     said = make_table(quick, Path("nowhere"), []).notes
-    assert not any("thousand steps" in note or "Epochs at most" in note for note in said)
+    assert not any("1000 steps" in note or "Maximum number of epochs" in note for note in said)
 
 
 def test_rough_products_are_said(plans: dict[str, Plan], tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_times_and_their_ratios(plans: dict[str, Plan], tables: dict[str, Table]
     titles = [column.title for column in table.columns]
     assert "seconds, CPU" in titles
     assert "seconds, GPU" not in titles  # none were measured
-    assert "Our seconds: CPU a fake, 2 threads." in table.notes
+    assert "Our times: CPU a fake, 2 threads." in table.notes
     assert text(table, "GCN", "cora", "seconds, CPU") == "2 (1x)"
     assert text(table, "LGCN_whole", "cora", "seconds, CPU") == "3 (1.5x)"
     assert text(table, "LGCN_whole", "pubmed", "seconds, paper") == "1080 (28x)"

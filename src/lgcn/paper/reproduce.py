@@ -128,12 +128,12 @@ def _write(report: Reproduction, folder: Path, options: str) -> None:
     if not charts:
         report.left_out.append(f"charts are left out: they need matplotlib, {INSTALL}")
     for table in report.tables:
-        page, numbers = (folder / f"{table.target}.{kind}" for kind in ("md", "csv"))
-        render.write_text(page, render.markdown(table, options, charts))
+        numbers = folder / f"{table.target}.csv"
         render.write_text(numbers, render.csv_text(table))
-        report.files += [page, numbers]
+        report.files.append(numbers)
         if charts:
             from lgcn.paper.charts import draw
 
             report.files.append(draw(table, folder))
-    report.files.append(render.write_index(folder, list(TARGETS)))
+    sections = {t.target: render.markdown(t, options, charts) for t in report.tables}
+    report.files.append(render.write_page(folder, sections, list(TARGETS)))
