@@ -30,6 +30,7 @@ from benchmarks._common import machine, write
 from lgcn.datasets.npz import HALF
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import GRAPHS
+from lgcn.paper.json_lines import locked
 from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Config
 
@@ -161,13 +162,13 @@ def main() -> None:
     parser.add_argument("--processes", type=count, help="of --confirm (default: 1)")
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, help=f"(default: {OUT}/DATASET-MODEL.json)")
+    parser.add_argument("--out", type=Path, help=f"(default: {OUT}/MODEL.json)")
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = 2 if arguments.confirm is None else 8
-    path = arguments.out or OUT / f"{arguments.dataset}-{arguments.model}.json"
-    if arguments.confirm is not None and not path.exists():
-        parser.error(f"--confirm needs the study {path}, which does not exist")
+    path = arguments.out or study_path(arguments.model)
+    if arguments.confirm is not None and arguments.dataset not in read_studies(path):
+        parser.error(f"--confirm needs a study of {arguments.dataset} in {path}: there is none")
     if arguments.processes and arguments.confirm is None:
         parser.error("--processes needs --confirm: trials run one after the other")
     validation.check(parser, [arguments.dataset], arguments.device)
@@ -177,6 +178,23 @@ def main() -> None:
         parser.error(str(error))
     best = best_trial(trials)
     print(f"best of {len(trials)}: {100 * _value(best):.2f} on validation, {best['params']}")
+
+
+def study_path(model: str) -> Path:
+    """The file of all studies of a model."""
+    return OUT / f"{model}.json"
+
+
+def read_studies(path: Path) -> dict[str, Any]:
+    """The studies of a file, by data set; none where there is no file."""
+    studies: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return studies
+
+
+def _write_study(path: Path, dataset: str, study: Mapping[str, Any]) -> None:
+    with locked(path):  # another search may add a data set meanwhile
+        studies = read_studies(path) | {dataset: study}
+        write(path, {name: studies[name] for name in sorted(studies)})
 
 
 def best_trial(trials: list[Trial]) -> Trial:
@@ -192,7 +210,7 @@ def best_trial(trials: list[Trial]) -> Trial:
 def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Resumes the study in the file, or starts it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    before = read_studies(path).get(arguments.dataset, {})
     trials: list[Trial] = before.get("trials", [])
     # A study that goes on with the first seed would draw its first trials once more.
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
@@ -231,7 +249,7 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         study.tell(asked, score)
         trials.append({"params": asked.params, "value": score, "seconds": seconds})
         record = {"given": given, "seeds": arguments.seeds, "trials": trials}
-        write(path, {**before, "machine": machine(arguments.device), **record})
+        _write_study(path, dataset, {**before, "machine": machine(arguments.device), **record})
         print(f"{len(trials) - 1}: {100 * score:.2f} {asked.params}", flush=True)
     return trials
 
@@ -242,7 +260,7 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     A round with more seeds takes the best of the confirmed trials, and trains them with the
     additional seeds only.
     """
-    study = json.loads(path.read_text("utf-8"))
+    study = read_studies(path)[arguments.dataset]
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
     known = [trial.get("confirmed", NOT_CONFIRMED) for trial in trials]
@@ -272,7 +290,8 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
             return
         score = statistics.mean(scores[number])
         trial["confirmed"] = {"value": score, "seeds": arguments.seeds}
-        write(path, {**study, "confirmed_on": machine(arguments.device)})
+        own = {**study, "confirmed_on": machine(arguments.device)}
+        _write_study(path, arguments.dataset, own)
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]

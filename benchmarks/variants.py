@@ -21,7 +21,7 @@ from lgcn.paper.plans import CITATIONS
 from lgcn.paper.pool import Failure, run_tasks
 
 FIRST_SEED = 1100
-STUDIES = Path("benchmarks/search")
+STUDY = Path("benchmarks/search/lgcn.json")
 UNCHANGED = "nothing changed"
 VARIANTS: dict[str, dict[str, Any]] = {
     UNCHANGED: {},
@@ -61,15 +61,11 @@ def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def study_of(dataset: str) -> Path:
-    return STUDIES / f"{dataset}-lgcn.json"
-
-
 def best_settings(dataset: str) -> dict[str, Any]:
     """The settings that the search found, with its number of epochs."""
-    from benchmarks.search import best_trial
+    from benchmarks.search import best_trial, read_studies
 
-    study = json.loads(study_of(dataset).read_text("utf-8"))
+    study = read_studies(STUDY)[dataset]
     return {**study["given"], **best_trial(study["trials"])["params"]}
 
 
@@ -117,9 +113,9 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     dataset, device = arguments.dataset, arguments.device
-    if not study_of(dataset).exists():
+    if not STUDY.exists() or dataset not in json.loads(STUDY.read_text("utf-8")):
         parser.error(
-            f"there is no study {study_of(dataset)} to start from; make it with "
+            f"{STUDY} has no study of {dataset} to start from; make it with "
             f"python -m benchmarks.search {dataset}"
         )
     validation.check(parser, [dataset], device)
