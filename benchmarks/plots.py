@@ -59,10 +59,9 @@ def k_largest(record: dict[str, Any]) -> Any:
 
 
 def draw(name: str, record: dict[str, Any], path: Path) -> None:
-    """Writes the figure of a benchmark to path.png and path.svg."""
+    """Writes the figure of a benchmark to path.svg."""
     figure = {"scaling": scaling, "k_largest": k_largest}[name](record)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path.with_suffix(".png"), dpi=120)
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     plt.close(figure)

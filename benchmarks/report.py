@@ -77,7 +77,7 @@ def main() -> None:
     for document in DOCUMENTS:
         document.write_text(fill(document.read_text()))
     for name in PAPER_FIGURES:
-        shutil.copyfile(PAPER / f"{name}.png", IMAGES / f"paper-{name}.png")
+        shutil.copyfile(PAPER / f"{name}.svg", IMAGES / f"paper-{name}.svg")
     if importlib.util.find_spec("matplotlib") is None:
         print("matplotlib is missing: the tables are written, the figures are not")
         return

@@ -114,13 +114,12 @@ def test_the_figures_are_there() -> None:
     assert len(figures) >= 6
     for figure in figures:
         assert figure.exists(), figure
-        assert figure.with_suffix(".png").exists(), figure
 
 
 def test_the_figures_of_the_paper_are_those_of_its_records() -> None:
     for name in report.PAPER_FIGURES:
-        copy = report.IMAGES / f"paper-{name}.png"
-        assert copy.read_bytes() == (report.PAPER / f"{name}.png").read_bytes()
+        copy = report.IMAGES / f"paper-{name}.svg"
+        assert copy.read_bytes() == (report.PAPER / f"{name}.svg").read_bytes()
 
 
 def test_several_commands_are_left_to_the_record() -> None:
@@ -137,8 +136,8 @@ def test_figures_are_drawn_from_the_records(name: str, tmp_path: Path) -> None:
     record = report.load(name, "cpu")
     assert record is not None
     plots.draw(name, record, tmp_path / name)
-    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     first = (tmp_path / f"{name}.svg").read_text()
+    assert "<svg" in first
     plots.draw(name, record, tmp_path / name)
     assert (tmp_path / f"{name}.svg").read_text() == first
 
