@@ -147,7 +147,7 @@ def test_gradients_of_the_weights(
     graph = random_graph(6, 0.4, weighted=True)
 
     def weights(values: Tensor) -> Tensor:
-        learned = replace(graph, edge_weight=values, _derived={})
+        learned = replace(graph, edge_weight=values)
         return learned.adjacency(normalize=normalize, self_loops=self_loops).weight
 
     values = graph.edge_weight.double().requires_grad_()

@@ -32,7 +32,7 @@ class Structure:
     """What was found out about a pair (rowptr, col) that passed the checks."""
 
     rowptr: Any  # a weak reference
-    states: tuple[Any, ...]  # of both tensors, see _state
+    states: tuple[Any, ...]  # of both tensors, see state_of
     storages: tuple[Any, Any]  # kept, so that no other tensor gets their addresses
     max_col: int
     max_degree: int | None  # None where it was not asked for yet
@@ -44,13 +44,15 @@ class Structure:
 _known: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
-def _state(tensor: Tensor) -> tuple[int, ...]:
+def state_of(tensor: Tensor) -> tuple[int, ...]:
     """Differs after a change in place (``col[0] = 5``) and of the storage (``col.data = other``).
 
-    The address tells storages apart as long as the old one is not freed.
+    The address tells storages apart as long as the old one is not freed. Inference tensors do not
+    count changes in place.
     """
+    version = 0 if tensor.is_inference() else tensor._version
     bytes_there = tensor.untyped_storage().nbytes()
-    return tensor._version, tensor.data_ptr(), tensor.numel(), *tensor.stride(), bytes_there
+    return version, tensor.data_ptr(), tensor.numel(), *tensor.stride(), bytes_there
 
 
 def check_layout(rowptr: Tensor, col: Tensor) -> None:
@@ -183,7 +185,7 @@ def long_rows(rowptr: Tensor, size: int) -> Parts:
     """Cuts up the rows of more than ``size`` entries, once for each ``rowptr`` and size."""
     if rowptr.is_inference():  # it has no version counter, so a change would not be seen
         return _cut(rowptr, size)
-    state = _state(rowptr)
+    state = state_of(rowptr)
     known = _parts_of_rows.get(rowptr)
     if known is None or known[0] != state:
         known = _parts_of_rows[rowptr] = (state, rowptr.untyped_storage(), {})
@@ -207,7 +209,7 @@ def structure(rowptr: Tensor, col: Tensor) -> Structure:
     """Checks the contents of a structure that is new or has changed; remembers what it found."""
     if rowptr.is_inference() or col.is_inference():  # these have no version counter
         return _look_at(rowptr, col, ())
-    states = (*_state(rowptr), *_state(col))
+    states = (*state_of(rowptr), *state_of(col))
     known: Structure | None = _known.get(col)
     if known is None or known.rowptr() is not rowptr or known.states != states:
         known = _known[col] = _look_at(rowptr, col, states)
@@ -217,7 +219,7 @@ def structure(rowptr: Tensor, col: Tensor) -> Structure:
 def trust(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
     """Takes a structure for right that was checked by other means; a change of it is noticed."""
     if not (rowptr.is_inference() or col.is_inference()):
-        states = (*_state(rowptr), *_state(col))
+        states = (*state_of(rowptr), *state_of(col))
         known: Structure | None = _known.get(col)
         if known is None or known.rowptr() is not rowptr or known.states != states:
             _known[col] = _structure(rowptr, col, states, num_cols - 1, None)
