@@ -17,7 +17,7 @@ from lgcn.errors import UsageError
 from lgcn.graph.csr import CSR
 from lgcn.nn.layerwise import ENTRY_BYTES, _gather, _row_blocks, layerwise
 from lgcn.ops import spmm
-from lgcn.utils.memory import OutOfMemory
+from lgcn.utils.out_of_memory import OutOfMemory
 
 RandomGraph = Callable[..., Graph]
 

@@ -11,9 +11,10 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import lgcn.ops
-from lgcn.ops import atomics, cpu, reference
+from lgcn.ops import atomics, reference
 from lgcn.ops import backend as module
 from lgcn.ops.backend import atomics_allowed, backend
+from lgcn.ops.cpu import launch as cpu
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_other_devices_have_the_reference() -> None:
 @pytest.mark.usefixtures("looked_for_anew")
 def test_a_gpu_has_the_triton_kernels(on_cuda: Tensor) -> None:
     pytest.importorskip("triton", reason="the GPU kernels need Triton")
-    from lgcn.ops import gpu
+    from lgcn.ops.gpu import launch as gpu
 
     assert backend(on_cuda) is gpu
 

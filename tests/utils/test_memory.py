@@ -10,15 +10,8 @@ import pytest
 import torch
 
 from lgcn.errors import LGCNError, UsageError
-from lgcn.utils.memory import (
-    OutOfMemory,
-    PeakMemory,
-    anonymous_memory,
-    available_memory,
-    empty,
-    needs_memory,
-    trim_memory,
-)
+from lgcn.utils.memory import PeakMemory, anonymous_memory, available_memory, trim_memory
+from lgcn.utils.out_of_memory import OutOfMemory, empty, needs_memory
 from lgcn.utils.sizes import format_memory, parse_memory
 
 

@@ -16,13 +16,12 @@ from lgcn.ops.dropout import dropout
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import check_range, structure
 from lgcn.utils.jit import jit
-from lgcn.utils.limits import MAX_INT32
+from lgcn.utils.limits import MAX_GRAPH_NODES, MAX_INT32
 
 INTEGER_DTYPES = (
     *(torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
 )
-MAX_NODES = 2**40  # offsets of so many rows take 8 TB
 
 with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
     warnings.simplefilter("ignore")
@@ -141,7 +140,7 @@ def check_edge_index(
     edge_index: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
 ) -> None:
     """Checks that an int64 ``edge_index`` names nodes that are there, before it is used."""
-    if max(num_rows, num_cols) > MAX_NODES:
+    if max(num_rows, num_cols) > MAX_GRAPH_NODES:
         raise ValueError(f"the graph must have at most 2**40 nodes, got {max(num_rows, num_cols)}")
     if min(num_rows, num_cols) < 0:
         raise ValueError(f"num_nodes must not be negative, got {min(num_rows, num_cols)}")
@@ -183,7 +182,7 @@ def check_sparse(adjacency: Tensor) -> None:
         )
 
 
-def node_numbers(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
+def checked_nodes(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
     """Node numbers, or a mask of all nodes, as int64 numbers that are checked.
 
     Torch takes uint8 for a mask, and a number plus one overflows in a narrow type.
@@ -298,7 +297,7 @@ def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:
         start, stop, _ = rows.indices(x.size(0))
         part = CSR(all_rowptr, all_col, all_values).rows(start, max(start, stop))
         return sparse_features(part.rowptr, part.col, part.values(x.dtype), x.size(1))
-    rows = node_numbers(rows, x.size(0), "rows")
+    rows = checked_nodes(rows, x.size(0), "rows")
     starts = all_rowptr[rows].long()
     counts = all_rowptr[rows + 1] - starts
     rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lgcn.graph.csr import node_numbers, one_index_dtype, stack_offsets, stack_rows
+from lgcn.graph.csr import checked_nodes, one_index_dtype, stack_offsets, stack_rows
 from lgcn.ops.induced_subgraph import induced_subgraph
 from lgcn.utils.limits import MAX_INT32
 
@@ -22,7 +22,7 @@ NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
 
 def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[str, Any]:
     """The fields of :meth:`lgcn.Graph.subgraph`, which describes the arguments."""
-    nodes = node_numbers(nodes, graph.num_nodes)
+    nodes = checked_nodes(nodes, graph.num_nodes)
     rowptr, col, entry = induced_subgraph(graph.rowptr, graph.col, nodes)
     degree = graph._adjacency.row_degree()[nodes] if keep_degree else None
     ids = nodes if graph.n_id is None else graph.n_id[nodes]

@@ -10,7 +10,7 @@ import numpy as np
 from lgcn.errors import DataError, UsageError
 from lgcn.utils.arrays import check_array
 from lgcn.utils.limits import FEATURE_BYTES, MAX_INT32
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor

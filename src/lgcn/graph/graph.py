@@ -15,7 +15,7 @@ from lgcn.graph.convert import adjacency_from_edge_index, arguments_from_pyg, to
 from lgcn.graph.csr import (
     CSR,
     INTEGER_DTYPES,
-    node_numbers,
+    checked_nodes,
     one_index_dtype,
     sparse_features,
     take_rows,
@@ -300,7 +300,7 @@ class Graph:
         x = self.x
         if rows is not None:
             if isinstance(rows, Tensor):
-                rows = node_numbers(rows, self.num_nodes, "rows")
+                rows = checked_nodes(rows, self.num_nodes, "rows")
             x = take_rows(x, rows)
         if x.layout == torch.sparse_csr:
             return _plain_sparse(x)

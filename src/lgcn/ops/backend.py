@@ -9,7 +9,8 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from lgcn.ops import cpu, reference
+from lgcn.ops import reference
+from lgcn.ops.cpu import launch as cpu
 
 
 def backend(x: Tensor) -> ModuleType:
@@ -37,7 +38,7 @@ def _on_cuda(dtype: torch.dtype) -> ModuleType:
 @functools.cache
 def _gpu() -> ModuleType:
     try:
-        from lgcn.ops import gpu
+        from lgcn.ops.gpu import launch as gpu
     except ImportError as error:
         warnings.warn(
             f"no GPU kernels without Triton ({error}): the slow path is taken. "

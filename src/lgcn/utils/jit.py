@@ -1,6 +1,6 @@
 """Numba's compiler with the options that all kernels share, and a cache that cannot fail.
 
-Compiled kernels are kept on disk, see :mod:`lgcn.cli.warmup` for where. Where no folder can be
+Compiled kernels are kept on disk, see :mod:`lgcn.training.warmup` for where. Where no folder can be
 written to, and where the disk is full, they are compiled anew in each process, which is said once.
 A damaged file counts as one that is not there.
 """
@@ -8,6 +8,7 @@ A damaged file counts as one that is not there.
 # mypy: disable-error-code="untyped-decorator"
 
 import contextlib
+import functools
 import hashlib
 import pickle
 import threading
@@ -38,9 +39,24 @@ def jit(function: Callable[..., Any]) -> Any:
 
 def jit_parallel(function: Callable[..., Any]) -> Any:
     """The same for a kernel whose ``prange`` loops run on several threads."""
+    _start_threads()
     kernel = _compiled(function, parallel=True)
     kernel.__class__ = _ParallelKernel
     return kernel
+
+
+@functools.cache
+def _start_threads() -> None:
+    """Starts Numba's threads, once, before a kernel does.
+
+    Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
+    That would change how torch adds up, and so the last bits of all that follows.
+    """
+    import torch  # takes a second
+
+    torch_threads = torch.get_num_threads()
+    numba.get_num_threads()
+    torch.set_num_threads(torch_threads)
 
 
 def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:

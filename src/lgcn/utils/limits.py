@@ -2,11 +2,13 @@
 
 A file that a stranger wrote can name any size. Sizes that follow from the bytes in the file need no
 limit. These are the others. Beside them, whatever would not fit in the memory of the machine is
-refused with the memory it would need (:func:`lgcn.utils.sizes.check_memory`).
+refused with the memory it would need (:func:`lgcn.utils.memory.check_memory`).
 """
 
 MIB = 1 << 20
 MAX_INT32 = 2**31 - 1
+MAX_NODES = MAX_INT32  # of a table or a store: nodes are numbered in 32 bits
+MAX_GRAPH_NODES = 2**40  # of a graph in memory: offsets of so many rows take 8 TB
 
 # JSON takes up to 25 times its size in memory, so that 64 MiB can become 1.6 GB. The largest files
 # that this program writes are far smaller: a million class names, or 300,000 epochs of history.

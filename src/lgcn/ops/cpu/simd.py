@@ -3,7 +3,8 @@
 Numba leaves that to LLVM, which gives up on a loop nested in loops over rows. A vector here is one
 variable, and LLVM spreads it over as many registers as the machine needs for it.
 
-Numba's cache of compiled kernels does not notice a change of this file: see ``cpu.SIMD_DIGEST``.
+Numba's cache of compiled kernels does not notice a change of this file. After one, update
+``kernels.SIMD_DIGEST``.
 """
 
 # mypy: disable-error-code="untyped-decorator,misc,no-untyped-call,import-untyped"

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lgcn.ops import backend, reference, triton_select, triton_sum
+from lgcn.ops import backend, reference
+from lgcn.ops.gpu import triton_select, triton_sum
+from lgcn.ops.gpu.triton_cache import ensure_triton_cache
 from lgcn.ops.reference import POSITION_DTYPES, first_slot, row_of_entry
 from lgcn.ops.structure import long_rows, max_degree, transpose
-from lgcn.ops.triton_cache import ensure_triton_cache
 from lgcn.utils.limits import MAX_INT32
-from lgcn.utils.memory import empty
+from lgcn.utils.out_of_memory import empty
 
 ensure_triton_cache()
 
