@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-import lgcn.ops
+import lgcn.ops.gpu
 from lgcn.ops import atomics, reference
 from lgcn.ops import backend as module
 from lgcn.ops.backend import atomics_allowed, backend
@@ -66,9 +66,9 @@ def test_float64_on_a_gpu_has_the_reference_and_one_warning() -> None:
 def test_without_triton_a_gpu_has_the_reference_and_one_warning(
     on_cuda: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("gpu", "triton_select", "triton_sum"):
-        monkeypatch.delattr(lgcn.ops, name, raising=False)
-        monkeypatch.delitem(sys.modules, f"lgcn.ops.{name}", raising=False)
+    for name in ("launch", "triton_select", "triton_sum"):
+        monkeypatch.delattr(lgcn.ops.gpu, name, raising=False)
+        monkeypatch.delitem(sys.modules, f"lgcn.ops.gpu.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.warns(UserWarning, match=r"no GPU kernels without Triton .*pip install triton"):
         assert backend(on_cuda) is reference
