@@ -124,7 +124,7 @@ def test_wrong_fields_are_named(fields: dict[str, Tensor], message: str) -> None
         (torch.zeros(2, 2), None, r"edge_index must hold integers .* got torch.float32"),
         (torch.tensor([[0, 4], [1, 0]]), None, "name sources from 0 to 3, got 0 to 4"),
         (torch.tensor([[0, 1], [1, -2]]), None, "name targets from 0 to 3, got -2 to 1"),
-        (PATH, torch.ones(2), r"edge_weight must have one entry an edge \(3\), got shape \[2\]"),
+        (PATH, torch.ones(2), r"edge_weight must have one entry per edge \(3\), got shape \[2\]"),
         (torch.eye(3).to_sparse(), None, r"\[targets, sources\] = \[4, 4\], got \[3, 3\]"),
         (torch.eye(4).to_sparse(), torch.ones(4), "edge_weight must be None with a sparse"),
     ],

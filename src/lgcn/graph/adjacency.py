@@ -1,4 +1,4 @@
-"""The adjacency of a graph in all its forms: normalised, with self-loops, by rows, as edges."""
+"""The forms of a graph's adjacency: normalised, with self-loops, by rows, as edges."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from lgcn.ops.structure import check_range, state_of
 
 
 class Adjacency:
-    """Four tensors of a graph and what was computed from them, which is kept.
+    """Four tensors of a graph, and a cache of what was computed from them.
 
-    It belongs to these tensors: graphs that have the same four share one, and a graph with another
-    one among them has one of its own (:meth:`of`). Where a tensor was changed in place, all is
-    computed anew. Where ``edge_weight`` or ``degree`` requires a gradient, nothing that depends on
-    them is kept, since each backward pass needs its own autograd graph. Several threads may use it:
-    at worst two of them compute the same.
+    The cache belongs to these tensors. Graphs with the same four tensors share it, and a graph in
+    which one of them differs has its own (:meth:`of`). If a tensor is changed in place, everything
+    is computed again. If ``edge_weight`` or ``degree`` requires a gradient, nothing that depends on
+    them is kept, since each backward pass needs its own autograd graph. Several threads may use one
+    object; at worst, two of them compute the same thing.
 
     Args:
         rowptr, col, edge_weight, degree: See :class:`lgcn.Graph`.
-        trusted: Whether ``rowptr`` and ``col`` are known to be right and need not be read.
+        trusted: Whether ``rowptr`` and ``col`` are known to be valid, so that they are not read to
+            check them. (default: ``False``)
     """
 
     def __init__(
@@ -39,13 +40,13 @@ class Adjacency:
         self.rowptr, self.col = rowptr, col
         self.edge_weight, self.degree = edge_weight, degree
         self.trusted = trusted
-        # One tuple, so that no thread sees states of one time beside results of another.
+        # One tuple: no thread sees the states of one moment with the results of another.
         self._kept: tuple[tuple[Any, ...], dict[Any, Any]] = ((), {})
 
     def of(
         self, rowptr: Tensor, col: Tensor, edge_weight: Tensor | None, degree: Tensor | None
     ) -> Adjacency:
-        """This one where it is of these very tensors, else a new one."""
+        """Returns this object if it has these very tensors, else a new one."""
         same = self.rowptr is rowptr and self.col is col
         if same and self.edge_weight is edge_weight and self.degree is degree:
             return self
@@ -79,7 +80,7 @@ class Adjacency:
             raise ValueError(
                 f"rows must lie between 0 and {num_nodes}, got start {start} and stop {stop}"
             )
-        check_range(self.rowptr, self.col, num_nodes)  # again only where they changed
+        check_range(self.rowptr, self.col, num_nodes)  # cheap unless they changed
         matrix = CSR(self.rowptr, self.col, self.edge_weight).rows(start, stop)
         if self_loops:
             matrix = add_self_loops(matrix, start)
@@ -97,7 +98,7 @@ class Adjacency:
         return matrix
 
     def row_degree(self) -> Tensor:
-        """``degree``, or the sums of the rows where it is not given."""
+        """``degree`` if it is given, else the sum of each row."""
         if self.degree is not None:
             return self.degree
         if self._is_learned:
@@ -106,7 +107,7 @@ class Adjacency:
         return found
 
     def _matrix(self, normalize: bool, self_loops: bool) -> CSR:
-        check_range(self.rowptr, self.col, self.rowptr.numel() - 1)  # again only where they changed
+        check_range(self.rowptr, self.col, self.rowptr.numel() - 1)  # cheap unless they changed
         matrix = CSR(*one_index_dtype(self.rowptr, self.col), self.edge_weight)
         degree = self.degree if self.degree is not None else row_sums(matrix)
         if self_loops:
@@ -123,7 +124,7 @@ class Adjacency:
         return row_sums(CSR(self.rowptr, self.col, self.edge_weight))
 
     def _self_loops(self) -> Tensor | None:
-        """A mask of the nodes that have a self-loop, ``None`` where no node has one."""
+        """A mask of the nodes that have a self-loop, or ``None`` if no node has one."""
 
         def make() -> Tensor | None:
             looped = has_self_loop(self.rowptr, self.col)
@@ -149,7 +150,7 @@ class Adjacency:
 
 
 def _inverse_root(degree: Tensor) -> Tensor:
-    """One over the root of each degree, 0 for nodes that have none."""
+    """One over the square root of each degree, 0 where the degree is zero or less."""
     none = degree <= 0
     # Not in place, and no infinite slope at zero: the weights may be learned.
     return torch.where(none, 0, torch.where(none, 1, degree).rsqrt())

@@ -17,8 +17,8 @@ from lgcn.ops.structure import check_range
 if TYPE_CHECKING:
     from lgcn.graph.graph import Graph
 
-FOUND_NODES = 2**27  # with more, few edges are taken for a mistake: the offsets take gigabytes
-MAX_SQUARED = 3_037_000_499  # whose square int64 holds
+FOUND_NODES = 2**27  # more nodes than this need many edges, else it is taken for a mistake
+MAX_SQUARED = 3_037_000_499  # the largest number whose square fits in int64
 
 
 def adjacency_from_edge_index(
@@ -60,7 +60,7 @@ def arguments_from_pyg(data: Data) -> dict[str, Any]:
         raise ValueError("data must have edge_index or adj_t, got neither")
     if data.edge_index is not None and adjacency.layout == torch.strided:
         adjacency = as_edge_index(adjacency)
-        data = copy(data)  # PyG counts the nodes, which it cannot do in every integer type
+        data = copy(data)  # PyG cannot count nodes in every integer type
         data.edge_index = adjacency
     edge_weight = data.get("edge_weight") if adjacency.layout == torch.strided else None
     keys = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
@@ -89,14 +89,14 @@ def to_pyg(graph: Graph) -> Data:
 
 
 def _found_nodes(edge_index: Tensor) -> int:
-    """The largest node number plus one; refused where it can only be another kind of number."""
+    """The largest node number plus one. A number that cannot be a node number is refused."""
     if edge_index.numel() == 0:
         return 0
     largest = int(edge_index.max())
     if largest > max(FOUND_NODES, 1000 * edge_index.size(1)):
         raise ValueError(
             f"edge_index must number the nodes from 0 on, got node {largest} in "
-            f"{edge_index.size(1)} edges. Where there are so many nodes, give num_nodes"
+            f"{edge_index.size(1)} edges. If there are that many nodes, give num_nodes"
         )
     return largest + 1
 
@@ -104,7 +104,7 @@ def _found_nodes(edge_index: Tensor) -> int:
 def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
     """Adds the reverse of every edge, removes duplicates and self-loops and sorts each row.
 
-    Of the weights of duplicates the largest stays.
+    Of duplicates with different weights, the largest weight is kept.
     """
     between = edge_index[0] != edge_index[1]
     edge_index = edge_index[:, between]

@@ -1,4 +1,4 @@
-"""Cutting sub-graphs out of a graph, and putting graphs side by side."""
+"""Sub-graphs of a graph, and several graphs as one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lgcn.graph.graph import Graph
 
-# What a sub-graph takes along of its nodes, one row each. The features go through features().
+# Fields with one row per node that a sub-graph takes along. Features go through features().
 NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
 
 
@@ -55,13 +55,13 @@ def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
     for key in ("x", *NODE_TENSORS, "edge_weight", "degree"):
         values = [getattr(graph, key) for graph in graphs]
         present = [value is not None for value in values]
-        if key == "degree" and any(present):  # the others' are those of their rows
+        if key == "degree" and any(present):  # the other graphs have row sums
             parts[key] = torch.cat([graph._adjacency.row_degree() for graph in graphs])
             continue
         if any(present) and not all(present):
             raise ValueError(f"{key} must be given for all graphs or for none")
         if all(present):
-            if key == "x":  # each graph may have a scale of its own
+            if key == "x":  # each graph may have its own feature_scale
                 values = [graph.features() for graph in graphs]
             parts[key] = stack_rows(values)
     n_id = [graph.n_id for graph in graphs]

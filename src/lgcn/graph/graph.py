@@ -1,4 +1,4 @@
-"""The one data structure: a CSR adjacency, features, labels and splits."""
+"""The graph: a CSR adjacency, features, labels and splits."""
 
 from __future__ import annotations
 
@@ -37,33 +37,34 @@ PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 class Graph:
     r"""A graph, or several: adjacency, features, labels and splits.
 
-    The names are PyG's where PyG has one. A graph does not change once it is made; what is derived
-    from it (:meth:`adjacency`) is computed once and kept. Its tensors may be maps of files
-    (:func:`~lgcn.store.open_store`), which is why most methods work on the rows they are asked
-    for and on no others.
+    Fields have PyG's names where PyG has one. A graph never changes: to change a field, make a new
+    graph with `dataclasses.replace`. What is derived from a graph, such as `adjacency()`, is
+    computed once and shared by all graphs that have the same tensors. The tensors may be
+    memory-mapped files (`lgcn.store.open_store`), so most methods read only the rows you ask for.
 
     Args:
-        rowptr, col: CSR adjacency. Row i lists the nodes that node i aggregates from, in the order
-            that breaks ties (:func:`lgcn.k_largest`).
-        x: Features, dense or sparse (``torch.sparse_csr``), of any type; :meth:`features` gives
-            them as floating point numbers. (default: none)
-        feature_scale: For features that are stored as small integers, [2, F]: a feature is ``x``
-            times the first row plus the second. (default: ``x`` is taken as it is)
-        y: Class of every node, -1 where it is unknown; or a [N, L] matrix of zeros and ones where a
-            node can have several of L labels. (default: none)
+        rowptr, col: CSR adjacency. Row i lists the nodes that node i aggregates from. Their order
+            breaks ties in `lgcn.k_largest`.
+        x: Features of shape [N, F], dense or sparse (`torch.sparse_csr`), of any type;
+            `features()` returns them as floating-point numbers. (default: none)
+        feature_scale: For features stored as small integers, a tensor of shape [2, F]. A feature is
+            `x` times the first row plus the second row. (default: `x` is used as it is)
+        y: Class of each node, -1 if unknown; or a [N, L] matrix of zeros and ones if a node can
+            have several of L labels. (default: none)
         train_mask, val_mask, test_mask: Boolean masks of nodes. (default: none)
-        edge_weight: One weight an entry of ``col``. (default: all one)
-        degree: Sum of the weights of each row that the normalisation uses. A sub-graph keeps those
-            of the graph it was cut from. (default: computed from the rows)
-        node_weight: How much each node counts in the loss of a batch, for start nodes that were
-            not drawn uniformly. (default: all the same)
+        edge_weight: One weight per entry of `col`. (default: all one)
+        degree: Degree of each node that the normalisation uses. A sub-graph keeps the degrees of
+            the graph it was cut from. (default: the sum of the weights in each row)
+        node_weight: Weight of each node in the loss of a batch, for start nodes that were not drawn
+            uniformly. (default: all equal)
         ptr: Node offsets of the separate graphs, as in a PyG batch. (default: one graph)
-        n_id: For a sub-graph, its nodes' numbers in the graph it was cut from. (default: none)
-        node_ids: The user's names for the nodes. (default: their numbers)
-        label_names: The user's names for classes or labels. (default: their numbers)
-        encoder: How ``x`` was made of the user's columns; a model keeps it for new tables.
-            (default: ``x`` was given as it is)
-        name: Shown in messages and results.
+        n_id: For a sub-graph, the numbers of its nodes in the graph it was cut from.
+            (default: none)
+        node_ids: Your ids of the nodes. (default: their numbers)
+        label_names: Your names of the classes or labels. (default: their numbers)
+        encoder: How `x` was encoded from the columns of a table. A trained model keeps it for new
+            tables. (default: `x` was given as it is)
+        name: Shown in messages and results. (default: `"graph"`)
     """
 
     rowptr: Tensor
@@ -131,9 +132,9 @@ class Graph:
 
     @classmethod
     def _trusted(cls, rowptr: Tensor, col: Tensor, **fields: Any) -> Graph:
-        """A graph whose adjacency is known to be right, so that it need not be read.
+        """A graph whose adjacency is known to be valid and is not read to check it.
 
-        ``rowptr`` may then be int64 and ``col`` int32. What the methods return has one dtype.
+        ``rowptr`` may be int64 while ``col`` is int32. What the methods return has one dtype.
         """
         for name, part in (("rowptr", rowptr), ("col", col)):
             if part.dim() != 1 or part.dtype not in INDEX_DTYPES:
@@ -150,15 +151,17 @@ class Graph:
         undirected: bool = False,
         **node_data: Any,
     ) -> Graph:
-        """Makes a graph from PyG's [2, E] ``edge_index`` or a sparse adjacency.
+        """Creates a graph from PyG's [2, E] `edge_index` or a sparse adjacency.
 
         Args:
-            edge_index: See :func:`to_csr`.
-            num_nodes: (default: rows of ``x``, else the largest number in ``edge_index`` plus one)
-            edge_weight: One weight an edge. (default: none)
+            edge_index: Sources and targets in shape [2, E]; or a sparse tensor of shape
+                [targets, sources], which PyG calls `adj_t`.
+            num_nodes: Number of nodes. (default: the number of rows of `x`, else the largest
+                number in `edge_index` plus one)
+            edge_weight: One weight per edge. (default: none)
             undirected: Adds the reverse of every edge, then removes duplicates and self-loops and
                 sorts each row. (default: edges are taken as they are)
-            **node_data: The other fields of :class:`Graph`.
+            **node_data: The other fields of `lgcn.Graph`.
         """
         matrix = adjacency_from_edge_index(
             edge_index,
@@ -171,33 +174,36 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Data, name: str = "graph") -> Graph:
-        """Makes a graph from PyG's ``Data`` or ``Batch``."""
+        """Creates a graph from PyG's `Data` or `Batch`."""
         return cls.from_edge_index(**arguments_from_pyg(data), name=name)
 
     def to_pyg(self) -> Data:
-        """The graph as PyG's ``Data``, with ``edge_index``; sparse features stay sparse."""
+        """Returns the graph as PyG's `Data` with an `edge_index`. Sparse features stay sparse."""
         return to_pyg(self)
 
     @property
     def num_nodes(self) -> int:
+        """Number of nodes."""
         return self.rowptr.numel() - 1
 
     @property
     def num_edges(self) -> int:
-        """Entries of the adjacency: an undirected edge counts twice."""
+        """Number of entries of the adjacency. An undirected edge counts twice."""
         return self.col.numel()
 
     @property
     def num_features(self) -> int:
+        """Number of features per node, 0 without `x`."""
         return 0 if self.x is None else self.x.size(1)
 
     @property
     def multi_label(self) -> bool:
+        """Whether a node can have several labels."""
         return self.y is not None and self.y.dim() == 2
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, or of labels where a node can have several."""
+        """Number of classes, or of labels if a node can have several."""
         if self.label_names is not None:
             return len(self.label_names)
         if self.y is None:
@@ -208,16 +214,17 @@ class Graph:
 
     @property
     def num_graphs(self) -> int:
+        """Number of separate graphs, see `ptr`."""
         return 1 if self.ptr is None else self.ptr.numel() - 1
 
     @property
     def edge_index(self) -> Tensor:
-        """PyG's [2, E] form: sources, targets."""
+        """The edges in PyG's shape [2, E]: sources and targets."""
         return torch.stack([self.col.long(), row_of_entry(self.rowptr)])
 
     @property
     def inductive(self) -> bool:
-        """Whether the splits are separate graphs: training must not see the other graphs."""
+        """Whether the splits are separate graphs, so that training must not see the others."""
         if self.num_graphs == 1 or self.train_mask is None:
             return False
         assert self.ptr is not None
@@ -227,17 +234,16 @@ class Graph:
         return bool(((counts == 0) | (counts == 1)).all()) and bool((counts == 0).any())
 
     def mask(self, split: str) -> Tensor | None:
-        """The mask of a split, "train", "val" or "test"."""
+        """Returns the mask of a split: `"train"`, `"val"` or `"test"`."""
         if split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
         mask: Tensor | None = getattr(self, f"{split}_mask")
         return mask
 
     def unlabelled(self) -> Tensor:
-        """A mask of the nodes whose label is not known.
+        """Returns a mask of the nodes whose label is unknown.
 
-        Where a node can have several labels, one that has none of them counts as known if it is in
-        a split.
+        If a node can have several labels, a node without any counts as known if it is in a split.
         """
         if self.y is None:
             return torch.ones(self.num_nodes, dtype=torch.bool)
@@ -251,46 +257,45 @@ class Graph:
         return ~known
 
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
-        r"""The adjacency in CSR form, computed once per graph.
+        r"""Returns the adjacency in CSR form, computed once.
+
+        If `edge_weight` or `degree` requires a gradient, it is computed on every call, since each
+        backward pass needs its own autograd graph.
 
         Args:
-            normalize: Weights each entry by :math:`(d_i d_j)^{-1/2}`, the symmetric normalisation
-                of GCN, with the degrees :attr:`degree`. It is made for weights that are not
-                negative: the entries of a node whose degree is zero or less are zero.
-                (default: ``False``)
-            self_loops: Adds the entries (i, i) that are missing. (default: ``False``)
-
-        Where ``edge_weight`` or ``degree`` requires a gradient, nothing is kept: each backward has
-        its own autograd graph.
+            normalize: Weights each entry by $(d_i d_j)^{-1/2}$, the symmetric normalisation of GCN,
+                where $d$ is `degree`. Meant for non-negative weights: all entries of a node whose
+                degree is zero or less are zero. (default: `False`)
+            self_loops: Adds missing entries (i, i) with weight one. (default: `False`)
         """
         return self._adjacency.matrix(normalize=normalize, self_loops=self_loops)
 
     def edges(
         self, *, normalize: bool = False, self_loops: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """The adjacency as PyG's layers take it, (edge_index, edge_weight), made once per graph.
+        """Returns the adjacency as PyG's layers take it: `(edge_index, edge_weight)`.
 
         Args:
-            normalize, self_loops: See :meth:`adjacency`.
+            normalize, self_loops: See `adjacency()`.
         """
         return self._adjacency.edges(normalize=normalize, self_loops=self_loops)
 
     def adjacency_rows(
         self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False
     ) -> CSR:
-        """The rows from ``start`` up to ``stop`` of :meth:`adjacency`, made of these rows alone.
+        """Returns the rows `start` to `stop` (exclusive) of `adjacency()`, reading only these rows.
 
-        Columns are the nodes of the whole graph. Nothing is kept, except which nodes have a
-        self-loop, where that matters: the first call then reads the whole adjacency once.
+        Columns are the nodes of the whole graph. The rows are not kept. With `normalize`, the first
+        call may read the whole adjacency once, for the degrees and the self-loops.
 
         Args:
             start, stop: Node numbers, 0 <= start <= stop <= num_nodes.
-            normalize, self_loops: See :meth:`adjacency`.
+            normalize, self_loops: See `adjacency()`.
         """
         return self._adjacency.rows(start, stop, normalize=normalize, self_loops=self_loops)
 
     def features(self, rows: Tensor | slice | None = None) -> Tensor:
-        """Rows of ``x`` as they enter a model: float32 (float64 where ``x`` is that).
+        """Returns rows of `x` as a model takes them: in float32, or in float64 if `x` is float64.
 
         Args:
             rows: Node numbers, a boolean mask, or a slice without a step. (default: all nodes)
@@ -307,26 +312,27 @@ class Graph:
         if x.dtype != torch.float64:
             x = x.to(torch.float32)
         if self.feature_scale is not None:
-            # x is a copy here, unless it was float already, and then it is not ours to change.
+            # Not in place: if x was float already, it is not a copy.
             x = torch.addcmul(self.feature_scale[1], x, self.feature_scale[0])
         return x
 
     def subgraph(self, nodes: Tensor, *, keep_degree: bool = True) -> Graph:
-        """The induced sub-graph on ``nodes``, which must be distinct; rows keep their order.
+        """Returns the induced sub-graph on `nodes`.
 
-        Nodes of separate graphs (``ptr``) become one graph. Features become float32, as
-        :meth:`features` gives them.
+        Each row keeps the order of its entries. Nodes of separate graphs (`ptr`) become one graph.
+        Features are those that `features()` returns.
 
         Args:
-            nodes: Node numbers, the sub-graph's nodes come in this order; or a boolean mask.
-            keep_degree: Normalise with the degrees that the nodes have in this graph. With
-                ``False`` the sub-graph has degrees of its own. (default: ``True``)
+            nodes: Distinct node numbers, in the order that the sub-graph will have; or a boolean
+                mask.
+            keep_degree: Normalise with the degrees that the nodes have in this graph. If `False`,
+                the sub-graph has degrees of its own. (default: `True`)
         """
         return Graph(**subgraph_fields(self, nodes, keep_degree=keep_degree))
 
     @staticmethod
     def concat(graphs: Sequence[Graph]) -> Graph:
-        """Puts graphs side by side as one block-diagonal graph with ``ptr``."""
+        """Joins graphs to one block-diagonal graph with `ptr`."""
         if not graphs:
             raise ValueError("graphs must have at least one graph, got none")
         if len(graphs) == 1:
@@ -334,7 +340,7 @@ class Graph:
         return Graph(**concat_fields(graphs))
 
     def to(self, device: torch.device | str) -> Graph:
-        """The graph with all tensors on ``device``."""
+        """Returns the graph with all tensors on `device`."""
         device = torch.device(device)
         if self.rowptr.device == device:
             return self
@@ -356,7 +362,7 @@ class Graph:
 
 
 def _check_sparse_features(x: Tensor) -> None:
-    """Torch trusts the indices of sparse tensors. These checks are those of the product with x."""
+    """Checks the indices of sparse features, which torch trusts."""
     rowptr, col, _ = csr_parts(x)
     if rowptr.numel() != x.size(0) + 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How much memory there is, how much of it this process takes, and giving it back."""
+"""How much memory there is, how much this process uses, and giving memory back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lgcn.utils.sizes import format_memory
 
 
 def machine_memory() -> int:
-    """Bytes of memory that this process could have at most: the machine's, or its container's."""
+    """The memory in bytes of the machine, or of its container if that has less."""
     sizes = [2**63]
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # not known on this system
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # unknown on this system
         sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for limit in ("memory.max", "memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
@@ -26,9 +26,9 @@ def machine_memory() -> int:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process can still get, by the machine and by its control group.
+    """Bytes that this process can still allocate, within the machine and its control group.
 
-    ``None`` where the system does not tell (other than Linux).
+    ``None`` if the system does not tell, which only Linux does.
     """
     found = []
     with contextlib.suppress(OSError, IndexError, ValueError):
@@ -39,12 +39,12 @@ def available_memory() -> int | None:
             int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current")
         )
         files = int((group / "memory.stat").read_text("ascii").split("\nfile ")[1].split()[0])
-        found.append(max(0, limit - taken + files))  # what is cached of files can be dropped
+        found.append(max(0, limit - taken + files))  # cached files can be dropped
     return min(found, default=None)
 
 
 def check_memory(size: int, what: str, error: type[LGCNError] = UsageError) -> None:
-    """Raises ``error`` where ``what``, of so many bytes, cannot fit in memory."""
+    """Raises ``error`` if ``what``, of ``size`` bytes, cannot fit in memory."""
     there = machine_memory()
     if size > there:
         raise error(
@@ -54,10 +54,10 @@ def check_memory(size: int, what: str, error: type[LGCNError] = UsageError) -> N
 
 
 def anonymous_memory() -> int:
-    """Bytes of this process that are in memory and in no file: what the machine cannot drop.
+    """Bytes of this process that are in memory and in no file, so that they cannot be dropped.
 
-    Mapped files, as those of a store, do not count. Where the system does not tell (other than
-    Linux), the largest resident size so far, which is more.
+    Memory-mapped files, such as those of a store, do not count. On systems other than Linux, it is
+    the largest resident size so far, which is more.
     """
     try:
         return _kilobytes(Path("/proc/self/status"), "RssAnon:")
@@ -73,7 +73,7 @@ def _kilobytes(path: Path, key: str) -> int:
 
 
 class PeakMemory:
-    """The largest :func:`anonymous_memory` while a block runs, looked at every few milliseconds.
+    """The largest :func:`anonymous_memory` while a block runs, sampled every few milliseconds.
 
     Attributes:
         peak: In bytes, so far.
@@ -100,14 +100,14 @@ class PeakMemory:
 
 
 def trim_memory() -> None:
-    """Gives memory that was freed back to the system, which C libraries keep for later use."""
+    """Returns freed memory to the system, which C libraries keep for later use."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # other C libraries lack it
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def release_memory() -> None:
-    """Gives GPU memory that nothing holds any more back to other processes."""
+    """Returns unused GPU memory, so that other processes can use it."""
     import torch  # takes a second
 
     gc.collect()

@@ -9,12 +9,12 @@ _BINARY = {"ki": 1, "kib": 1, "mi": 2, "mib": 2, "gi": 3, "gib": 3, "ti": 4, "ti
 
 
 def parse_memory(value: str | int, option: str = "memory") -> int:
-    """A number of bytes from what a user writes, such as ``"2GB"``.
+    """Converts a size such as ``"2GB"`` to a number of bytes.
 
     Args:
         value: Bytes as an int, or a number with a unit: kB, MB, GB and TB are powers of 1000, KiB,
             MiB, GiB and TiB powers of 1024.
-        option: The option's name, for the message.
+        option: Name of the option in the error message. (default: ``"memory"``)
     """
     wanted = f"{option} must be a size such as '2GB', '512MB' or '1.5GiB', got {value!r}"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -36,7 +36,7 @@ def parse_memory(value: str | int, option: str = "memory") -> int:
 
 
 def format_memory(size: float) -> str:
-    """A number of bytes in a message, rounded up: a user may give it back as it is."""
+    """A number of bytes as text, rounded up, so that a user can pass it as a limit."""
     for unit, power in (("GB", 3), ("MB", 2), ("kB", 1)):
         if size >= 1000**power:
             tenths = -int(-size * 10 // 1000**power)

@@ -1,9 +1,9 @@
 """The CPU kernels, in Numba.
 
-They share three habits. Work is split so that threads never write to the same memory and every
-number is summed in one fixed order, hence the result does not depend on the number of threads.
-Rows are dealt out in chunks of about equal numbers of edges, because degrees are skewed. The
-innermost loop runs over features, which lie side by side in memory, so that it becomes SIMD code.
+They have three things in common. Threads never write to the same memory, and every number is summed
+in one fixed order, so the result does not depend on the number of threads. Rows are divided into
+chunks of about equal numbers of edges, because degrees are skewed. The innermost loop runs over
+features, which are adjacent in memory, so that it becomes SIMD code.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -16,9 +16,9 @@ import numpy as np
 from lgcn.ops.cpu import simd
 from lgcn.utils.jit import jit, jit_parallel
 
-# Of the source of simd.py. Numba compiles a kernel again when this file changes, and only then, so
-# a change there has to change this line too.
-SIMD_DIGEST = "89a961d1a2db9dff"
+# Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
+# to change this line.
+SIMD_DIGEST = "c7937e11fe021d61"
 
 CACHE_LINE = 64
 
@@ -43,7 +43,7 @@ def k_largest(
     """Keeps the k best of every row in sorted slots, by integer keys of the same order.
 
     All arrays are flat. The slots of all features are written out row by row at the end, because
-    memory takes long runs faster than pieces.
+    long runs are written faster than pieces.
     """
     lanes = simd.VECTOR_BYTES // x.itemsize
     integer = value_bits.dtype.type

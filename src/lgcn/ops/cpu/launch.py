@@ -1,4 +1,4 @@
-"""The operators on the CPU: tensors become arrays, and the kernels are called.
+"""The operators on the CPU: tensors are converted to arrays, and the kernels are called.
 
 The functions are those of :mod:`lgcn.ops.reference`.
 """
@@ -33,9 +33,9 @@ def _float_array(tensor: Tensor) -> Any:
 
 
 def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array that starts with a cache line, so that no vector is stored across two of them.
+    """An array aligned to a cache line, so that no vector is stored across two lines.
 
-    NumPy asks for huge pages, torch does not: fewer page faults for these large results.
+    NumPy asks for huge pages and torch does not: these large results have fewer page faults.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = np.empty(size + CACHE_LINE, np.uint8)
@@ -52,19 +52,17 @@ def _bits(tensor: Tensor | None, like: Any, integer: Any) -> Any:
 
 
 def _chunks(rowptr: Any) -> Any:
-    # Several chunks a thread even out what equal numbers of edges do not.
+    # Several chunks per thread balance what equal numbers of edges do not.
     return kernels.row_chunks(rowptr, min(rowptr.shape[0], 8 * numba.get_num_threads()))
 
 
 @contextlib.contextmanager
 def _needs_memory(k: int) -> Iterator[None]:
-    """Numba does not say what went wrong in a parallel loop, where only memory can."""
+    """Numba does not say what failed in a parallel loop. Here only an allocation can."""
     try:
         yield
     except SystemError as error:
-        raise MemoryError(
-            f"too little memory to select with k = {k}: a smaller k needs less"
-        ) from (error)
+        raise MemoryError(f"not enough memory to select with k = {k}: use a smaller k") from (error)
 
 
 def k_largest(
@@ -129,8 +127,8 @@ def k_largest_grad_x(
     """See :func:`lgcn.ops.reference.k_largest_grad_x`."""
     gradient, starts = _float_array(grad), _array(rowptr)
     k, channels = chosen.size(1), grad.size(2)
-    # Few features make few tasks. More come from parts of the rows, where the edges are worth a sum
-    # of their own; not from the number of threads, for the sake of equal results.
+    # Few features make few tasks. Parts of the rows make more, if there are enough edges for a sum
+    # each. Their number does not depend on the threads, so that results do not either.
     blocks = -(-channels * gradient.itemsize // simd.VECTOR_BYTES)
     num_sums = max(1, min(4 // max(blocks, 1), col.numel() // max(num_sources, 1)))
     sums = torch.zeros(num_sums, num_sources * channels, dtype=compute_dtype(grad.dtype))
