@@ -7,7 +7,6 @@ import importlib
 import json
 import math
 import os
-import platform
 import shlex
 import statistics
 import sys
@@ -18,7 +17,8 @@ from typing import Any
 
 import numba
 import torch
-import torch_geometric
+
+from lgcn.utils.machine import hardware_and_versions
 
 # A graph for --quick, small enough for the dense baselines.
 QUICK_GRAPH: dict[str, Any] = {"num_nodes": 200, "num_val": 40, "labels_per_class": 5}
@@ -44,31 +44,16 @@ def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
 
 
 def machine(device: str = "cpu") -> dict[str, Any]:
-    """The machine, versions and command of a record."""
-    cpu = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [
-            line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = models[0].partition(":")[2].strip() if models else cpu
+    """The machine, the versions and the command that a record belongs to."""
     record: dict[str, Any] = {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
+        **hardware_and_versions(device),
         "load": round(os.getloadavg()[0], 1),  # of the last minute, this program's share included
         "threads": {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()},
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "numba": numba.__version__,
         "command": shlex.join(["python", *map(_short, sys.orig_argv[1:])]),
     }
     if device == "cuda":
-        properties = torch.cuda.get_device_properties(0)
         record |= {
-            "gpu": properties.name,
-            "gpu_gigabytes": round(properties.total_memory / 1e9),
-            "cuda": torch.version.cuda,
+            "gpu_gigabytes": round(torch.cuda.get_device_properties(0).total_memory / 1e9),
             "triton": importlib.import_module("triton").__version__,
         }
     return record

@@ -31,7 +31,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from lgcn import LGCN, Graph, load_dataset
 from lgcn.graph.csr import CSR
-from lgcn.ops import cpu
+from lgcn.ops.cpu import launch as cpu
 from lgcn.training import Config, metrics
 from lgcn.training.setup import make_loader, make_optimizer
 

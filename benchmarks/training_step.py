@@ -52,7 +52,7 @@ def measure(graph: Graph, device: str, epochs: int, repeats: int) -> dict[str, A
         name: partial(train_epochs, graph, config, epochs) for name, config in configs.items()
     }
     assert graph.x is not None
-    dense = replace(graph, x=graph.x.to_dense(), _derived={})
+    dense = replace(graph, x=graph.x.to_dense())
     variants["GCN, dense features"] = partial(train_epochs, dense, configs["GCN"], epochs)
     loader = make_loader(graph, configs["LGCN_sub"])
     return {

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import lgcn
 from lgcn.cli import app as cli
-from lgcn.cli.warmup import Warmup
+from lgcn.training.warmup import Warmup
 
 
 def test_help_and_version_load_no_torch():
@@ -34,7 +34,7 @@ def test_warmup_tells_what_was_compiled_and_what_was_there(lgcn_, monkeypatch: p
             on_step("k largest, float32", 3, 8)
         return Warmup({"lgcn.a._f": ["int32", "int64"]}, {"lgcn.b._g": ["int64"]}, ["/cache"], 1.5)
 
-    monkeypatch.setattr("lgcn.cli.warmup.warmup", stub)
+    monkeypatch.setattr("lgcn.training.warmup.warmup", stub)
     assert lgcn_("warmup", "--json").json == {
         "compiled": {"lgcn.a._f": ["int32", "int64"]},
         "cached": {"lgcn.b._g": ["int64"]},
@@ -52,7 +52,7 @@ def test_warmup_tells_what_was_compiled_and_what_was_there(lgcn_, monkeypatch: p
 
 
 def test_warmup_says_when_nothing_is_kept(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lgcn.cli.warmup.warmup", lambda on_step: Warmup({}, {}, [], 1.5))
+    monkeypatch.setattr("lgcn.training.warmup.warmup", lambda on_step: Warmup({}, {}, [], 1.5))
     assert "1.5 s; nothing is kept: set NUMBA_CACHE_DIR" in lgcn_("warmup").out
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lgcn.errors import DataError
 from lgcn.store import reading as store_files
 from lgcn.store.open_store import StoreWriter, is_store, open_store, write_store
-from lgcn.utils import sizes
+from lgcn.utils import memory
 from lgcn.utils.limits import MAX_JSON
 
 from .stores import RandomGraph, alter
@@ -281,6 +281,6 @@ def test_features_that_no_machine_can_train_on_are_refused(
 ) -> None:
     write_store(tmp_path / "store", random_graph(x=torch.eye(12).to_sparse_csr()))
     alter(tmp_path / "store", lambda header: header.update(num_features=2**31))
-    monkeypatch.setattr(sizes, "machine_memory", lambda: 16 * 10**9)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 16 * 10**9)
     with pytest.raises(DataError, match=r"store: training on 2147483648 features would need"):
         open_store(tmp_path / "store")

@@ -18,7 +18,7 @@ def weighted(*values: float, rest: float = 1.0) -> Graph:
     graph = small_graph()
     weight = torch.full((graph.num_edges,), rest)
     weight[: len(values)] = torch.tensor(values)
-    return replace(graph, edge_weight=weight, _derived={})
+    return replace(graph, edge_weight=weight)
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_features_of_the_other_graphs_do_not_enter_training():
         )
         return found
 
-    assert losses(graph) == losses(replace(graph, x=x, _derived={}))
+    assert losses(graph) == losses(replace(graph, x=x))
 
 
 def test_training_loss_is_that_of_the_training_nodes_alone():
@@ -301,7 +301,7 @@ def masked(value: bool) -> Tensor:
 )
 def test_what_training_cannot_do_without(change: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
-        train(replace(small_graph(), **change, _derived={}), settings())
+        train(replace(small_graph(), **change), settings())
 
 
 def test_test_nodes_need_labels_too():

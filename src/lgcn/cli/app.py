@@ -481,7 +481,7 @@ def settings(
 @app.command(cls=Command)
 def warmup(as_json: Json = False) -> None:
     """Compile all kernels now, which takes minutes, so that no training waits for it."""
-    from lgcn.cli.warmup import warmup as run_warmup
+    from lgcn.training.warmup import warmup as run_warmup
 
     with step_progress(err) as on_step:
         done = run_warmup(on_step=on_step)

@@ -98,7 +98,7 @@ class TrainedRun:
         self.spec.check(graph)
         if self._all_scored:
             known = ~graph.unlabelled()
-            graph = replace(graph, train_mask=None, val_mask=None, test_mask=known, _derived={})
+            graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
         self._ids = graph.node_ids
         return graph
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.graph.splits import random_split
+from lgcn.utils.memory import check_memory
 from lgcn.utils.numbers import real_number, whole_number
-from lgcn.utils.sizes import check_memory
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph

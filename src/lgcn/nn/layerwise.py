@@ -26,7 +26,7 @@ from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
-from lgcn.utils.memory import needs_memory
+from lgcn.utils.out_of_memory import needs_memory
 from lgcn.utils.scratch import Scratch
 from lgcn.utils.sizes import parse_memory
 

@@ -12,7 +12,7 @@ from lgcn.nn.layerwise import layerwise
 from lgcn.nn.lg_conv import MAX_GRID, LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.sampling import separate
-from lgcn.utils.memory import needs_memory
+from lgcn.utils.out_of_memory import needs_memory
 
 # Bytes that a forward over a whole graph may need on the CPU; above, it goes layer by layer, with
 # so much memory. A GPU may be filled to a quarter.

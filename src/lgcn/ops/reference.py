@@ -1,7 +1,7 @@
 """What the operators compute, in plain torch, on any device.
 
-These are the definition that the fast kernels are tested against, and the path taken on devices
-that have no kernel of their own.
+These are the definitions that the fast kernels are tested against. Devices without kernels of their
+own use them too.
 """
 
 import torch
@@ -36,7 +36,7 @@ def k_largest(
     """Sorts every row's products and keeps the first k, a block of features at a time.
 
     The block is as wide as the result allows, so that memory stays O(E + N k C). What was chosen
-    is returned as positions in the row, of so many bits, or with ``position_bits=0`` as node ids.
+    is returned as positions in the row, of ``position_bits`` bits, or with 0 as node numbers.
     The values are [N, k, C]; with ``own``, [N, C], they are [N, k + 1, C] with own in front; with
     ``last`` as well, [N, C], they are [N, k + 2, C] and end with it.
     """

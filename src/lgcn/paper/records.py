@@ -1,8 +1,6 @@
 """Records of runs: what they contain, where they are stored, and when they are outdated."""
 
 import math
-import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -147,30 +145,15 @@ class Records:
 
 def machine(device: str) -> dict[str, Any]:
     """The machine and the versions that a record belongs to."""
-    import numba
     import torch
-    import torch_geometric
 
     import lgcn
     from lgcn.training.setup import pick_device
+    from lgcn.utils.machine import hardware_and_versions
 
-    cpu = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        named = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        cpu = named[0].partition(":")[2].strip() if named else cpu
-    found = {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "numba": numba.__version__,
-        "lgcn": lgcn.__version__,
-    }
-    if pick_device(device).type == "cuda":
-        found |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    device = pick_device(device).type
+    found = {**hardware_and_versions(device), "lgcn": lgcn.__version__}
+    if device == "cuda":
         # "highest" is float32 itself; "high" lets matrix products use TensorFloat-32.
         found["float32_products"] = torch.get_float32_matmul_precision()
     return found

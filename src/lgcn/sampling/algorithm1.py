@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.graph import Graph
-from lgcn.graph.csr import node_numbers
+from lgcn.graph.csr import checked_nodes
 from lgcn.ops.induced_subgraph import fetch_ahead
 from lgcn.ops.structure import check_range, structure
 from lgcn.utils.jit import jit
@@ -160,7 +160,7 @@ def _scratch(num_nodes: int) -> Any:
 
 
 def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
-    nodes = node_numbers(torch.as_tensor(roots).cpu(), num_nodes, "roots")
+    nodes = checked_nodes(torch.as_tensor(roots).cpu(), num_nodes, "roots")
     if nodes.numel() == 0:
         raise ValueError("roots must name at least one node, got none")
     ordered = np.sort(nodes.numpy())

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lgcn.graph import Graph
-from lgcn.graph.csr import node_numbers
+from lgcn.graph.csr import checked_nodes
 
 
 class BatchOptions(TypedDict, total=False):
@@ -62,7 +62,7 @@ class BatchLoader(ABC):
         if roots is None:
             roots = graph.train_mask
         nodes = torch.arange(graph.num_nodes) if roots is None else torch.as_tensor(roots).cpu()
-        self.roots = node_numbers(nodes, graph.num_nodes, "roots")
+        self.roots = checked_nodes(nodes, graph.num_nodes, "roots")
         if self.roots.numel() == 0:
             raise ValueError("roots must name at least one node, got none")
         self.graph = graph

@@ -21,7 +21,6 @@ import numba
 import numpy as np
 import torch
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
 from lgcn.store.edge_spool import EdgeSpool

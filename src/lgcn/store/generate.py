@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.store.arguments import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.contents import encode_features, uint8_scale
 from lgcn.store.edge_buckets import sorted_rows

@@ -12,9 +12,8 @@ import pyarrow as pa
 from lgcn.errors import DataError
 from lgcn.tables.ids import EMPTY, NUMBER, bytes_of, find_in_slots, hash_bytes, slot_of
 from lgcn.utils.jit import jit
+from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.sizes import format_memory
-
-MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 
 
 class GrowingIndex:

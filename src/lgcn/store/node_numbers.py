@@ -14,12 +14,13 @@ import pyarrow as pa
 from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeBatch
-from lgcn.store.growing_index import MAX_NODES, GrowingIndex
+from lgcn.store.growing_index import GrowingIndex
 from lgcn.tables.columns import quoted
 from lgcn.tables.from_tables import refuse_edge_as_header
 from lgcn.tables.ids import NodeIndex, as_integers
 from lgcn.tables.source import TableSource
 from lgcn.utils.jit import jit
+from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.sizes import format_memory
 
 CHUNK = 1 << 18  # edges that are numbered at a time

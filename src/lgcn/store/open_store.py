@@ -19,7 +19,7 @@ from lgcn.store.format import DTYPES, OFFSETS, Array, file_of, is_store
 from lgcn.store.reading import check_end, check_size, digests, open_file, read_header
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.limits import FEATURE_BYTES
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 
 _MAP_NORESERVE = 0x4000  # on Linux; Python names it from 3.13 on
 

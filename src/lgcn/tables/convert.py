@@ -99,7 +99,6 @@ def from_networkx(
         edge_weight=rows.weight,
         node_ids=_names_of(list(graph)),
         name=name or str(graph.graph.get("name") or "networkx"),
-        _derived={},
     )
 
 

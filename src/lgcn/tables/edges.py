@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
 from lgcn.tables.columns import quoted

@@ -176,7 +176,7 @@ def import_tables(
             "Check the table; for a graph without edges on purpose, give edges=None"
         )
     notes += _edge_notes(edge_source, counts, weight_column, directed)
-    graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight, _derived={})
+    graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
     return Imported(graph, notes, counts)
 
 

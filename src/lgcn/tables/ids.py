@@ -15,7 +15,6 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.errors import DataError
 from lgcn.tables.columns import quoted, without_halves, without_views
 from lgcn.utils.jit import jit, jit_parallel

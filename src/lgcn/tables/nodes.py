@@ -19,8 +19,8 @@ from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex, to_ids
 from lgcn.tables.labels import Labels, read_labels, read_split
 from lgcn.tables.source import TableSource
+from lgcn.utils.limits import MAX_NODES
 
-MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 ID_NAMES = ("id", "node", "node_id")
 
 

@@ -11,7 +11,8 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.training.settings import Config
-from lgcn.utils.memory import OutOfMemory, available_memory
+from lgcn.utils.memory import available_memory
+from lgcn.utils.out_of_memory import OutOfMemory
 from lgcn.utils.sizes import format_memory
 
 # Features with more values are not read before the training, in which NaN would show.

@@ -57,7 +57,7 @@ from lgcn.utils.files import (
     write_json,
 )
 from lgcn.utils.limits import MAX_CLASSES, MAX_PARTS
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 from lgcn.utils.stored_json import strings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lgcn.errors import START_AGAIN, CheckpointError, one_line
 from lgcn.utils.files import atomic, open_plain
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 
 # How safetensors names the types of numbers, in the order of the tensors in a file.
 DTYPES = {

@@ -346,7 +346,7 @@ def test_graphs_that_cannot_be_learned_from(communities: Graph) -> None:
     for fields, message in cases:
         changes: dict[str, Any] = fields
         with pytest.raises(UsageError, match=message):
-            train_planetoid(replace(communities, **changes, _derived={}), max_epochs=1)
+            train_planetoid(replace(communities, **changes), max_epochs=1)
     with pytest.raises(UsageError, match="must have classes"):
         ContextSampler(replace(communities, y=None))
 
@@ -355,7 +355,7 @@ def test_either_kind_of_context_is_enough(communities: Graph) -> None:
     only_class = replace(communities, train_mask=torch.arange(80) < 5)
     assert ContextSampler(only_class, graph_share=1).sample(10).node.shape == (10,)
     empty = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 80)
-    no_edges = replace(communities, rowptr=empty.rowptr, col=empty.col, _derived={})
+    no_edges = replace(communities, rowptr=empty.rowptr, col=empty.col)
     assert ContextSampler(no_edges, graph_share=0).sample(10).node.shape == (10,)
 
 

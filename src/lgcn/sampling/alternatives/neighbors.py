@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from lgcn.graph import SPLITS, Graph
+from lgcn.graph.adjacency import Adjacency
 from lgcn.graph.csr import CSR, one_index_dtype, row_sums
 from lgcn.sampling.algorithm1 import adjacency_arrays, random_below
 from lgcn.sampling.batches import BatchLoader, BatchOptions
@@ -102,10 +103,9 @@ class NeighborLoader(BatchLoader):
             graph,
             rowptr=rowptr,
             col=col,
-            _checked=(rowptr, col),  # so that it is not read either
+            _adjacency=Adjacency(rowptr, col, trusted=True),  # so that it is not read either
             edge_weight=None,
             degree=_degree(graph) if self.keep_degree else None,
-            _derived={},
         )
 
     @property
@@ -135,7 +135,6 @@ class NeighborLoader(BatchLoader):
             "rowptr": new_rowptr,
             "col": new_col,
             "edge_weight": None if weight is None else weight[torch.from_numpy(entry)],
-            "_derived": {},
             **masks,
         }
         return SampledGraph(**{**vars(part), **changed}, hops=tuple(hops.tolist()))

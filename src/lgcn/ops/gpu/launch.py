@@ -1,7 +1,7 @@
-"""The GPU kernels, in Triton: what to launch for which input.
+"""The operators on the GPU: which Triton kernel to launch for which input.
 
-The functions are those of :mod:`lgcn.ops.reference`, which also takes over, with a warning, a k
-above 128. Types are sorted out before, in :mod:`lgcn.ops.backend`.
+The functions are those of :mod:`lgcn.ops.reference`, which is used for a k above 128, with a
+warning. :mod:`lgcn.ops.backend` has selected by type before.
 """
 
 import functools
@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lgcn.ops import backend, reference, triton_select, triton_sum
+from lgcn.ops import backend, reference
+from lgcn.ops.gpu import triton_select, triton_sum
+from lgcn.ops.gpu.triton_cache import ensure_triton_cache
 from lgcn.ops.reference import POSITION_DTYPES, first_slot, row_of_entry
 from lgcn.ops.structure import long_rows, max_degree, transpose
-from lgcn.ops.triton_cache import ensure_triton_cache
 from lgcn.utils.limits import MAX_INT32
-from lgcn.utils.memory import empty
+from lgcn.utils.out_of_memory import empty
 
 ensure_triton_cache()
 
 MAX_K = 128
-# Entries that one program sums. A longer row would keep one program busy when all others are done.
+# Entries that one program sums. With longer rows, one program would still run when all others have
+# finished.
 SUM_PART = 2048
 
 
@@ -60,7 +62,7 @@ def k_largest(
     if longest > MAX_INT32 or num_rows > MAX_INT32:
         raise ValueError(
             f"a GPU selects among at most {MAX_INT32} entries of at most {MAX_INT32} rows, got "
-            f"{longest} entries and {num_rows} rows: select for some rows after the others"
+            f"{longest} entries and {num_rows} rows: select for blocks of rows, one after the other"
         )
     weight = x if edge_weight is None else edge_weight.contiguous()
     select: dict[str, Any] = {
@@ -301,4 +303,4 @@ def _on(tensor: Tensor) -> Any:
 
 @functools.cache
 def _warn_of_large_k() -> None:
-    warnings.warn(f"a k above {MAX_K} has no GPU kernel and takes the slow path", stacklevel=2)
+    warnings.warn(f"a k above {MAX_K} has no GPU kernel and uses the slow path", stacklevel=2)

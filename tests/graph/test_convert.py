@@ -124,7 +124,7 @@ def test_wrong_fields_are_named(fields: dict[str, Tensor], message: str) -> None
         (torch.zeros(2, 2), None, r"edge_index must hold integers .* got torch.float32"),
         (torch.tensor([[0, 4], [1, 0]]), None, "name sources from 0 to 3, got 0 to 4"),
         (torch.tensor([[0, 1], [1, -2]]), None, "name targets from 0 to 3, got -2 to 1"),
-        (PATH, torch.ones(2), r"edge_weight must have one entry an edge \(3\), got shape \[2\]"),
+        (PATH, torch.ones(2), r"edge_weight must have one entry per edge \(3\), got shape \[2\]"),
         (torch.eye(3).to_sparse(), None, r"\[targets, sources\] = \[4, 4\], got \[3, 3\]"),
         (torch.eye(4).to_sparse(), torch.ones(4), "edge_weight must be None with a sparse"),
     ],
@@ -189,7 +189,7 @@ def test_a_graph_of_both_directions_is_that_of_pyg(
     num_nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if num_nodes > 4:  # stands for more nodes than a product of two numbers has room for
-        monkeypatch.setattr("lgcn.graph.graph.MAX_SQUARED", 1)
+        monkeypatch.setattr("lgcn.graph.convert.MAX_SQUARED", 1)
     edges = torch.randint(40, (2, 300))
     weight = torch.rand(300)
     graph = Graph.from_edge_index(edges, 40, edge_weight=weight, undirected=True)
@@ -299,7 +299,7 @@ def test_side_by_side_with_more_entries_or_nodes_than_int32_holds(
     path = replace(path, rowptr=path.rowptr.int(), col=path.col.int())
     expected = Graph.concat([path, path])
     assert expected.rowptr.dtype == expected.col.dtype == torch.int32
-    for module in ("lgcn.graph.graph", "lgcn.graph.csr"):  # stands for 2**31 - 1
+    for module in ("lgcn.graph.cut", "lgcn.graph.csr"):  # stands for 2**31 - 1
         monkeypatch.setattr(f"{module}.MAX_INT32", 5)
     found = Graph.concat([path, path])
     assert found.rowptr.dtype == found.col.dtype == torch.int64

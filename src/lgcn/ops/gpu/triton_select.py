@@ -1,4 +1,4 @@
-"""The k-largest selection in Triton: one program a row and block of features.
+"""The k-largest selection in Triton: one program per row and block of features.
 
 Every thread keeps the K best keys of its rows and features in registers and takes in T neighbours
 at a time: a sorting network orders the T, a bitonic merge joins them to the K. What a network does

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from lgcn.cli.warmup import kernels, warmup
+from lgcn.training.warmup import kernels, warmup
 
 LOAD = """
 import json, torch
 from lgcn import Graph, SubgraphLoader
-from lgcn.cli.warmup import kernels
+from lgcn.training.warmup import kernels
 edges = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7, 0]])
 graph = Graph.from_edge_index(edges, undirected=True)
 for options in ({}, {"max_expand": 1}, {"max_expand": [2, 1], "max_hops": 1}):
@@ -26,7 +26,7 @@ TRAIN = """
 import json
 from lgcn import load_dataset
 from lgcn.training import Config, train
-from lgcn.cli.warmup import kernels
+from lgcn.training.warmup import kernels
 for training in ("whole", "subgraph"):
     config = Config.create(dataset="digits", training=training, max_epochs=2)
     train(load_dataset("digits"), config)
@@ -40,7 +40,7 @@ print(json.dumps({
 """
 WARM_UP_SUBGRAPHS = """
 import json, torch
-from lgcn.cli.warmup import warmup
+from lgcn.training.warmup import warmup
 print(json.dumps(warmup(float_dtypes=(), index_dtypes=(torch.int64,))._asdict()))
 """
 
@@ -77,11 +77,12 @@ def test_another_process_compiles_nothing_for_subgraphs(tmp_path: Path) -> None:
 def test_training_compiles_nothing_after_the_command(tmp_path: Path) -> None:
     first = python(tmp_path, "-m", "lgcn", "warmup", "--json")
     # In a process of their own: other tests may have imported kernels that training does not need.
-    known = "import json; from lgcn.cli.warmup import kernels; print(json.dumps(list(kernels())))"
+    known = "import json; from lgcn.training.warmup import kernels\n"
+    known += "print(json.dumps(list(kernels())))"
     assert set(first["compiled"]) >= set(python(tmp_path, "-c", known))
     used = python(tmp_path, "-c", TRAIN + REPORT)
     assert used["compiled"] == []
-    assert "lgcn.ops.cpu._k_largest" in used["loaded"]
+    assert "lgcn.ops.cpu.kernels.k_largest" in used["loaded"]
     again = python(tmp_path, "-m", "lgcn", "warmup", "--json")
     assert again["compiled"] == {}
     assert set(again["cached"]) >= set(used["loaded"])
@@ -99,5 +100,5 @@ def test_steps_are_told_in_order() -> None:
 
 def test_kernels_are_named_by_the_module_that_defines_them() -> None:
     names = kernels()
-    assert {"lgcn.ops.cpu._k_largest", "lgcn.sampling.algorithm1._grow"} <= set(names)
+    assert {"lgcn.ops.cpu.kernels.k_largest", "lgcn.sampling.algorithm1._grow"} <= set(names)
     assert len({id(kernel) for kernel in names.values()}) == len(names)

@@ -1,4 +1,4 @@
-"""Sums over rows in Triton: sparse times dense, and the way back of the selection.
+"""Sums over rows in Triton: sparse times dense, and the backward pass of the selection.
 
 Every sum is taken by one program in one order, without atomics, so the same input gives the same
 bits. Long rows are cut into parts, whose sums are summed.

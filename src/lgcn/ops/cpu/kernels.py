@@ -1,48 +1,30 @@
 """The CPU kernels, in Numba.
 
-They share three habits. Work is split so that threads never write to the same memory and every
-number is summed in one fixed order, hence the result does not depend on the number of threads.
-Rows are dealt out in chunks of about equal numbers of edges, because degrees are skewed. The
-innermost loop runs over features, which lie side by side in memory, so that it becomes SIMD code.
+They have three things in common. Threads never write to the same memory, and every number is summed
+in one fixed order, so the result does not depend on the number of threads. Rows are divided into
+chunks of about equal numbers of edges, because degrees are skewed. The innermost loop runs over
+features, which are adjacent in memory, so that it becomes SIMD code.
 """
 
 # mypy: disable-error-code="untyped-decorator"
 
-import contextlib
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import numba
 import numpy as np
-import torch
-from torch import Tensor
 
-from lgcn.ops import simd
-from lgcn.ops.reference import compute_dtype, first_slot
-from lgcn.ops.structure import transpose
+from lgcn.ops.cpu import simd
 from lgcn.utils.jit import jit, jit_parallel
 
-# Numba and torch share one OpenMP, and Numba sets its number of threads when it starts its own.
-# That would change how torch adds up, and so the last bits of all that follows; so it starts here.
-_torch_threads = torch.get_num_threads()
-numba.get_num_threads()
-torch.set_num_threads(_torch_threads)
-
-# Of the source of simd.py. Numba compiles a kernel again when this file changes, and only then, so
-# a change there has to change this line too.
-SIMD_DIGEST = "207a407041362897"
+# Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
+# to change this line.
+SIMD_DIGEST = "c7937e11fe021d61"
 
 CACHE_LINE = 64
 
-# The kernel carries node ids in integers of the size of the features: int32 for float32.
-NODE_ID_LIMIT = 1 << 31
-
-POSITION_TYPES: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32}
-
 
 @jit_parallel
-def _k_largest(
+def k_largest(
     x: Any,
     channels: int,
     rowptr: Any,
@@ -61,7 +43,7 @@ def _k_largest(
     """Keeps the k best of every row in sorted slots, by integer keys of the same order.
 
     All arrays are flat. The slots of all features are written out row by row at the end, because
-    memory takes long runs faster than pieces.
+    long runs are written faster than pieces.
     """
     lanes = simd.VECTOR_BYTES // x.itemsize
     integer = value_bits.dtype.type
@@ -143,7 +125,7 @@ def _k_largest(
 
 
 @jit_parallel
-def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
+def neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
     num_rows, k, channels = position.shape
     for i in numba.prange(num_rows):
         degree = rowptr[i + 1] - rowptr[i]
@@ -154,7 +136,7 @@ def _neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
 
 
 @jit_parallel
-def _k_largest_grad_x(
+def k_largest_grad_x(
     grad: Any,
     positions: int,
     first: int,
@@ -212,7 +194,7 @@ def _k_largest_grad_x(
 
 
 @jit_parallel
-def _k_largest_grad_weight(
+def k_largest_grad_weight(
     grad: Any,
     first: int,
     position: Any,
@@ -234,7 +216,7 @@ def _k_largest_grad_weight(
 
 
 @jit_parallel
-def _spmm(
+def spmm(
     rowptr: Any, col: Any, value: Any, dense: Any, channels: int, chunks: Any, out: Any
 ) -> None:
     """Sums up a row in registers, as many features at a time as a vector has. Flat arrays."""
@@ -252,7 +234,7 @@ def _spmm(
 
 
 @jit_parallel
-def _spmm_grad_value(
+def spmm_grad_value(
     grad: Any, rowptr: Any, col: Any, dense: Any, chunks: Any, grad_value: Any
 ) -> None:
     channels = dense.shape[1]
@@ -267,7 +249,7 @@ def _spmm_grad_value(
 
 
 @jit
-def _row_chunks(rowptr: Any, count: int) -> Any:
+def row_chunks(rowptr: Any, count: int) -> Any:
     """Boundaries of ``count`` runs of rows with about equal numbers of rows plus edges."""
     num_rows = rowptr.shape[0] - 1
     total = num_rows + rowptr[num_rows]
@@ -283,189 +265,3 @@ def _row_chunks(rowptr: Any, count: int) -> Any:
                 high = middle
         chunks[chunk] = low
     return chunks
-
-
-def _array(tensor: Tensor) -> Any:
-    return tensor.detach().contiguous().numpy()
-
-
-def _float_array(tensor: Tensor) -> Any:
-    return _array(tensor.detach().to(compute_dtype(tensor.dtype)))
-
-
-def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array that starts with a cache line, so that no vector is stored across two of them.
-
-    NumPy asks for huge pages, torch does not: fewer page faults for these large results.
-    """
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    buffer = np.empty(size + CACHE_LINE, np.uint8)
-    start = -buffer.ctypes.data % CACHE_LINE
-    return buffer[start : start + size].view(dtype).reshape(shape)
-
-
-def _weight_array(edge_weight: Tensor | None, like: Any) -> Any:
-    return np.empty(0, like.dtype) if edge_weight is None else _float_array(edge_weight)
-
-
-def _bits(tensor: Tensor | None, like: Any, integer: Any) -> Any:
-    return (like[:0] if tensor is None else _float_array(tensor)).reshape(-1).view(integer)
-
-
-def _chunks(rowptr: Any) -> Any:
-    # Several chunks a thread even out what equal numbers of edges do not.
-    return _row_chunks(rowptr, min(rowptr.shape[0], 8 * numba.get_num_threads()))
-
-
-@contextlib.contextmanager
-def _needs_memory(k: int) -> Iterator[None]:
-    """Numba does not say what went wrong in a parallel loop, where only memory can."""
-    try:
-        yield
-    except SystemError as error:
-        raise MemoryError(
-            f"too little memory to select with k = {k}: a smaller k needs less"
-        ) from (error)
-
-
-def k_largest(
-    x: Tensor,
-    rowptr: Tensor,
-    col: Tensor,
-    k: int,
-    edge_weight: Tensor | None,
-    compete: bool,
-    position_bits: int = 32,
-    own: Tensor | None = None,
-    last: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """See :func:`lgcn.ops.reference.k_largest`."""
-    if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
-        values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own, last)
-        return values, neighbor_at(position, rowptr, col)
-    features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
-    integer = np.int32 if features.itemsize == 4 else np.int64
-    num_rows, channels = rowptr.numel() - 1, x.size(1)
-    others = [other for other in (own, last) if other is not None]
-    values = _empty((num_rows, len(others) + k, channels), features.dtype)
-    chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
-    if values.size == 0:  # a loop over a large k would take its time
-        return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
-    with _needs_memory(k):
-        _k_largest(
-            features.reshape(-1),
-            channels,
-            starts,
-            neighbors,
-            _weight_array(edge_weight, features),
-            k,
-            compete,
-            _chunks(starts),
-            _bits(own, features, integer),
-            _bits(last, features, integer),
-            values.reshape(-1).view(integer),
-            chosen.reshape(-1),
-            position_bits == 0,
-            integer(np.iinfo(integer).min),
-        )
-    return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
-
-
-def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.neighbor_at`."""
-    index = np.empty(position.shape, _array(col).dtype)
-    _neighbor_at(_array(position), _array(rowptr), _array(col), index)
-    return torch.from_numpy(index)
-
-
-def k_largest_grad_x(
-    grad: Tensor,
-    chosen: Tensor,
-    rowptr: Tensor,
-    col: Tensor,
-    edge_weight: Tensor | None,
-    num_sources: int,
-    node_ids: bool = False,
-) -> Tensor:
-    """See :func:`lgcn.ops.reference.k_largest_grad_x`."""
-    gradient, starts = _float_array(grad), _array(rowptr)
-    k, channels = chosen.size(1), grad.size(2)
-    # Few features make few tasks. More come from parts of the rows, where the edges are worth a sum
-    # of their own; not from the number of threads, for the sake of equal results.
-    blocks = -(-channels * gradient.itemsize // simd.VECTOR_BYTES)
-    num_sums = max(1, min(4 // max(blocks, 1), col.numel() // max(num_sources, 1)))
-    sums = torch.zeros(num_sums, num_sources * channels, dtype=compute_dtype(grad.dtype))
-    with _needs_memory(k):
-        _k_largest_grad_x(
-            gradient.reshape(-1),
-            grad.size(1),
-            first_slot(grad, chosen),
-            _array(chosen).reshape(-1),
-            node_ids,
-            k,
-            starts,
-            _array(col),
-            _weight_array(edge_weight, gradient),
-            _row_chunks(starts, num_sums),
-            channels,
-            sums.numpy(),
-        )
-    return (sums[0] if num_sums == 1 else sums.sum(0)).view(num_sources, channels).to(grad.dtype)
-
-
-def k_largest_grad_weight(
-    grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
-) -> Tensor:
-    """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
-    grad_weight = torch.zeros(col.numel(), dtype=compute_dtype(grad.dtype))
-    starts = _array(rowptr)
-    _k_largest_grad_weight(
-        _float_array(grad),
-        first_slot(grad, position),
-        _array(position),
-        _float_array(x),
-        starts,
-        _array(col),
-        _chunks(starts),
-        grad_weight.numpy(),
-    )
-    return grad_weight.to(grad.dtype)
-
-
-def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm`."""
-    starts, channels = _array(rowptr), dense.size(1)
-    out = torch.empty(rowptr.numel() - 1, channels, dtype=compute_dtype(dense.dtype))
-    _spmm(
-        starts,
-        _array(col),
-        _float_array(value),
-        _float_array(dense).reshape(-1),
-        channels,
-        _chunks(starts),
-        out.view(-1).numpy(),
-    )
-    return out.to(dense.dtype)
-
-
-def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm_grad_value`."""
-    grad_value = torch.zeros(col.numel(), dtype=compute_dtype(grad.dtype))
-    starts = _array(rowptr)
-    _spmm_grad_value(
-        _float_array(grad),
-        starts,
-        _array(col),
-        _float_array(dense),
-        _chunks(starts),
-        grad_value.numpy(),
-    )
-    return grad_value.to(grad.dtype)
-
-
-def spmm_grad_dense(
-    grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
-) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
-    columns = transpose(rowptr, col, num_sources)
-    return spmm(columns.colptr, columns.row, value.index_select(0, columns.entry), grad)

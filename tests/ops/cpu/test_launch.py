@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lgcn.ops import cpu, k_largest, reference
+from lgcn.ops import k_largest, reference
+from lgcn.ops.cpu import kernels
+from lgcn.ops.cpu import launch as cpu
 
-from .graphs import Case, assert_same, cases, oracle, random_graph
+from ..graphs import Case, assert_same, cases, oracle, random_graph
 
 
 @pytest.fixture
@@ -218,7 +220,7 @@ def test_results_do_not_depend_on_the_number_of_threads(
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_chunks_cover_all_rows_in_order(count: int) -> None:
     rowptr, _ = random_graph(50, 50, 4)
-    chunks = cpu._row_chunks(rowptr.numpy(), count)
+    chunks = kernels.row_chunks(rowptr.numpy(), count)
     assert chunks[0] == 0
     assert chunks[-1] == 50
     assert (np.diff(chunks) >= 0).all()
@@ -242,7 +244,7 @@ def test_kernels_leave_the_number_of_torch_threads_alone() -> None:
     assert done.stdout.strip() == "1", done.stderr
 
 
-@pytest.mark.parametrize("kernel", ["_k_largest", "_k_largest_grad_x"])
+@pytest.mark.parametrize("kernel", ["k_largest", "k_largest_grad_x"])
 def test_memory_that_runs_out_in_a_kernel_is_named(
     kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +254,6 @@ def test_memory_that_runs_out_in_a_kernel_is_named(
         raise SystemError("returned a result with an exception set")
 
     x = torch.ones(2, 1, requires_grad=True)
-    monkeypatch.setattr(cpu, kernel, fail)
+    monkeypatch.setattr(kernels, kernel, fail)
     with pytest.raises(MemoryError, match="k = 7"):
         k_largest(x, torch.tensor([0, 2]), torch.tensor([0, 1]), 7)[0].sum().backward()

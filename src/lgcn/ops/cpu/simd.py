@@ -1,9 +1,10 @@
-"""Vectors of numbers as a Numba type, so that a kernel says itself what becomes SIMD code.
+"""Vectors of numbers as a Numba type, with which a kernel says what becomes SIMD code.
 
 Numba leaves that to LLVM, which gives up on a loop nested in loops over rows. A vector here is one
-variable, and LLVM spreads it over as many registers as the machine needs for it.
+variable, and LLVM spreads it over as many registers as it needs.
 
-Numba's cache of compiled kernels does not notice a change of this file: see ``cpu.SIMD_DIGEST``.
+Numba's cache of compiled kernels does not notice a change of this file. After one, update
+``kernels.SIMD_DIGEST``.
 """
 
 # mypy: disable-error-code="untyped-decorator,misc,no-untyped-call,import-untyped"
@@ -22,7 +23,7 @@ _INT32 = ir.IntType(32)
 
 
 class Vector(types.Type):
-    """As many numbers of one type as one vector holds, or as many as said."""
+    """A vector of ``count`` numbers, by default as many as fit in ``VECTOR_BYTES``."""
 
     def __init__(self, dtype: Any, count: int | None = None) -> None:
         self.dtype = dtype

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lgcn.ops.triton_cache import ensure_triton_cache
+from lgcn.ops.gpu.triton_cache import ensure_triton_cache
 
 
 @pytest.fixture(autouse=True)

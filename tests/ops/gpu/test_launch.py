@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn.ops import atomics, reference
-from lgcn.utils.memory import OutOfMemory
+from lgcn.utils.out_of_memory import OutOfMemory
 
-from .graphs import Case, assert_same, cases
+from ..graphs import Case, assert_same, cases
 
 pytest.importorskip("triton", reason="the GPU kernels need Triton")
 
-from lgcn.ops import gpu  # only with Triton
+from lgcn.ops.gpu import launch as gpu  # only with Triton
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 

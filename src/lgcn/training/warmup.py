@@ -1,10 +1,10 @@
-"""Compiling all Numba kernels before they are needed, so that no training waits for it.
+"""Compiles all Numba kernels before they are needed, so that no training run waits for it.
 
-Numba keeps what it compiled in ``$NUMBA_CACHE_DIR`` where that is set, else beside the package's
-source files, else, where those folders cannot be written to, in the user's cache folder
-(``~/.cache/numba`` on Linux). Later processes load it from there, until the source files, Numba or
-the processor change. Where none of these can be written to, what one of them holds is used, and
-all else is compiled anew in each process.
+Numba keeps compiled kernels in ``$NUMBA_CACHE_DIR`` if that is set, else beside the source files of
+the package, else, if those folders cannot be written to, in the user's cache folder
+(``~/.cache/numba`` on Linux). Later processes load them from there, until the source files, Numba
+or the processor change. If none of these folders can be written to, kernels that one of them holds
+are used, and each process compiles the others again.
 """
 
 import sys
@@ -24,7 +24,6 @@ from lgcn.ops.dropout import dropout
 from lgcn.ops.k_largest import k_largest_grid
 from lgcn.ops.structure import INDEX_DTYPES
 from lgcn.sampling import NeighborLoader, RandomWalkLoader, select_subgraph
-from lgcn.sampling.alternatives.random_walks import random_walks
 
 # The narrower types are computed in float32.
 FLOAT_DTYPES = (torch.float32, torch.float64)
@@ -35,7 +34,7 @@ DEGREES = (2, 1 << 8, 1 << 16)
 class Warmup(NamedTuple):
     """What a warm-up did: the type signatures of each kernel, the folders, the time.
 
-    There are no folders where none can be written to: nothing is kept then.
+    ``folders`` is empty if none can be written to: then nothing is kept.
     """
 
     compiled: dict[str, list[str]]
@@ -49,13 +48,13 @@ def warmup(
     index_dtypes: Sequence[torch.dtype] = INDEX_DTYPES,
     on_step: Callable[[str, int, int], None] | None = None,
 ) -> Warmup:
-    """Compiles all kernels, or loads them where a process before this one compiled them.
+    """Compiles all kernels, or loads those that an earlier process compiled.
 
     Args:
         float_dtypes: Types of features and weights. (default: float32 and float64)
         index_dtypes: Types of ``rowptr`` and ``col``. (default: int32 and int64)
-        on_step: Called before each step with what it is, its number and how many there are, and
-            once after the last.
+        on_step: Called before each step with its name, its number and the number of steps, and once
+            after the last.
     """
     steps = list(_steps(float_dtypes, index_dtypes))
     tell = on_step if on_step is not None else lambda text, number, total: None
@@ -74,7 +73,7 @@ def warmup(
 
 
 def kernels() -> dict[str, Any]:
-    """All functions of this package that Numba compiles, by module and name."""
+    """All functions of this package that Numba compiles and that are imported, by full name."""
     return {
         f"{module_name}.{name}": value
         for module_name, module in sorted(sys.modules.items())
@@ -87,7 +86,7 @@ def kernels() -> dict[str, Any]:
 def _steps(
     float_dtypes: Sequence[torch.dtype], index_dtypes: Sequence[torch.dtype]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Calls of public functions, which reach the kernels with the types that they have in use."""
+    """Calls of library functions, which call the kernels with the types they have in practice."""
     yield "tables", _tables
     for index_dtype in index_dtypes:
         yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, *_rows(1, index_dtype))
@@ -132,7 +131,6 @@ def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
     graph.subgraph(select_subgraph(graph, n_init=1, max_nodes=2, seed=0))
     next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
     next(iter(NeighborLoader(graph, num_workers=0)))
-    random_walks(graph, 1, 2)
     has_self_loop(rowptr, col)
 
 
