@@ -5,6 +5,7 @@ from torch import Tensor
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.nn.gcn_layer import GCNLayer
+from lgcn.nn.rows import Rows
 
 
 class Diffusion(GCNLayer):
@@ -49,6 +50,21 @@ class Diffusion(GCNLayer):
         for _ in range(self.hops):
             total = self.step(x, total, adjacency)
         return self.finish(total)
+
+    def rows(self, x: Rows) -> Rows:
+        x.check_width(self.in_channels)
+        total = x = x.stored()
+        for hop in range(1, self.hops + 1):
+            total = total.from_neighbours(
+                lambda near, own, adjacency: self.step(own, near, adjacency),
+                self.adjacency_options,
+                own=x,
+                width=self.in_channels,
+                values=3 * self.in_channels,
+            ).stored(f"step {hop}")
+        return total.then(
+            self.finish, width=self.out_channels, values=self.in_channels + self.out_channels
+        )
 
     def step(self, x: Tensor, total: Tensor, adjacency: CSR) -> Tensor:
         """One more power in the sum of all of them, x + A (x + A (x + ...)).

@@ -4,10 +4,11 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import Module, Parameter
+from torch.nn import Parameter
 
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
+from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.structure import csr_parts
@@ -15,7 +16,7 @@ from lgcn.ops.structure import csr_parts
 Aggregate = Literal["normalized", "sum", "none"]
 
 
-class GCNLayer(Module):
+class GCNLayer(RowLayer):
     r"""The layer of `"Semi-supervised Classification with Graph Convolutional Networks"
     <https://arxiv.org/abs/1609.02907>`_, in the order of the released LGCN program.
 
@@ -77,6 +78,18 @@ class GCNLayer(Module):
             return out
         return self.propagate(out, graph.adjacency(**self.adjacency_options))
 
+    def rows(self, x: Rows) -> Rows:
+        x.check_width(self.in_channels)
+        out = x.stored().then(self.transform, width=self.out_channels, values=2 * self.out_channels)
+        if self.aggregate == "none":
+            return out
+        return out.stored("linear").from_neighbours(
+            lambda near, own, adjacency: self.propagate(near, adjacency),
+            self.adjacency_options,
+            width=self.out_channels,
+            values=2 * self.out_channels,
+        )
+
     def check(self, x: Tensor, graph: Graph) -> None:
         if tuple(x.shape) != (graph.num_nodes, self.in_channels):
             raise ValueError(
@@ -85,7 +98,7 @@ class GCNLayer(Module):
             )
 
     @property
-    def adjacency_options(self) -> dict[str, bool]:
+    def adjacency_options(self) -> AdjacencyOptions:
         """What :meth:`Graph.adjacency` is to give this layer, where it has a sum at all."""
         return {"normalize": self.aggregate == "normalized", "self_loops": self.self_loops}
 

@@ -11,9 +11,11 @@ from torch_geometric.nn.inits import reset
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, to_csr
 from lgcn.nn.grid_cnn import SharedKernel, double_cnn, single_cnn
+from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.k_largest import Zeros, k_largest_grid
+from lgcn.utils.row_blocks import row_blocks
 
 Rank = Literal["raw", "normalized"]
 
@@ -21,7 +23,7 @@ Rank = Literal["raw", "normalized"]
 MAX_GRID = 2**25
 
 
-class LGConv(Module):
+class LGConv(RowLayer):
     r"""The learnable graph convolutional layer from the `"Large-Scale Learnable Graph Convolutional
     Networks" <https://arxiv.org/abs/1808.03965>`_ paper.
 
@@ -146,7 +148,7 @@ class LGConv(Module):
         return self.convolve(grid)
 
     @property
-    def adjacency_options(self) -> dict[str, bool]:
+    def adjacency_options(self) -> AdjacencyOptions:
         """What :meth:`Graph.adjacency` is to give this layer."""
         return {"normalize": self.rank == "normalized", "self_loops": self.self_loops}
 
@@ -193,18 +195,35 @@ class LGConv(Module):
         return out
 
     def _by_blocks(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
-        """The same for some rows after the others, so that a large graph's grid need not fit."""
+        """The same for one block of rows after the other, so that a large grid need not fit."""
         num_nodes = adjacency.rowptr.numel() - 1
-        rows = max(1, MAX_GRID // (self.positions * self.in_channels))
-        if rows >= num_nodes:
+        size = max(1, MAX_GRID // self.grid_values(1))
+        if size >= num_nodes:
             return self.convolve(self.select(source, own, adjacency))
         parts = []
-        for start in range(0, num_nodes, rows):
-            end = min(start + rows, num_nodes)
-            block = adjacency.rows(start, end)
-            own_block = None if own is None else own[start:end]
-            parts.append(self.convolve(self.select(source, own_block, block)))
+        for start, stop in row_blocks(num_nodes, size):
+            own_block = None if own is None else own[start:stop]
+            grid = self.select(source, own_block, adjacency.rows(start, stop))
+            parts.append(self.convolve(grid))
         return torch.cat(parts)
+
+    def rows(self, x: Rows) -> Rows:
+        x.check_width(self.in_channels)
+        return x.from_neighbours(
+            lambda near, own, adjacency: self.convolve(self.select(near, own, adjacency)),
+            self.adjacency_options,
+            width=self.out_channels,
+            # The grid, and about as much of what was chosen and of what the convolutions make.
+            values=3 * self.grid_values(1),
+        )
+
+    def grid_values(self, num_rows: int) -> int:
+        """Values of the grid of so many rows. Training keeps them for the backward pass."""
+        return num_rows * self.positions * self.in_channels
+
+    def working_values(self, num_rows: int) -> int:
+        # The grid of a block, and about as much of what the convolutions make.
+        return 2 * min(MAX_GRID, self.grid_values(num_rows))
 
     def _adjacency(
         self,

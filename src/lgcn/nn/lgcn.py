@@ -3,21 +3,22 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import BatchNorm1d, Identity, Module, ModuleList
+from torch.nn import Identity, Module, ModuleList
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
+from lgcn.nn.rows import Matrix, Rows, concat, row_wise
 from lgcn.ops.dropout import drop_rows, drop_whole
 from lgcn.ops.k_largest import Zeros
 from lgcn.utils.choices import ACTIVATIONS
 
-BatchNorm = Literal["none", "running", "batch"]
+Norm = Literal["none", "running", "batch"]
 
 
 class LGCN(Module):
@@ -104,7 +105,7 @@ class LGCN(Module):
         layer_dropout: float = 0.0,
         adj_dropout: float = 0.001,
         activation: str = "none",
-        batch_norm: BatchNorm = "none",
+        batch_norm: Norm = "none",
     ) -> None:
         super().__init__()
         for name, value, known in (
@@ -165,7 +166,7 @@ class LGCN(Module):
                 self.norms.append(Identity())
             else:
                 running = batch_norm == "running"
-                self.norms.append(BatchNorm1d(new, track_running_stats=running))
+                self.norms.append(BatchNorm(new, track_running_stats=running))
             width += new
         self.classifier: GCNLayer
         if classifier == "diffusion":
@@ -216,13 +217,40 @@ class LGCN(Module):
             x, edge_index, edge_weight: See :meth:`forward`.
             layer: The last LGCL to apply, 0 for the embedding alone. (default: all, -1)
         """
-        graph = _as_graph(x, edge_index, edge_weight)
-        h: Tensor = self.activate(self.embedding(x, graph))
-        h = drop_rows(h, self.node_dropout, self.training)
+        return self._embed(x, _as_graph(x, edge_index, edge_weight), layer)
+
+    def _embed(self, x: Matrix, graph: Graph, layer: int) -> Matrix:
+        """The layers up to that LGCL, for a whole matrix or for blocks of its rows."""
+        h: Any = self.activate(self.embedding(x, graph))
+        if self.training:
+            h = drop_rows(h, self.node_dropout)
         for lgcl, norm in self.lgcls(layer):
             new = self.activate(norm(lgcl(h, graph)))
-            h = torch.cat([h, drop_whole(new, self.layer_dropout, self.training)], dim=1)
-        return h
+            if self.training:
+                new = drop_whole(new, self.layer_dropout)
+            h = concat(h, new)
+        out: Matrix = h
+        return out
+
+    def rows(self, x: Rows, *, layer: int | None = None) -> Rows:
+        """How blocks of rows are computed, see `lgcn.nn.layerwise.layerwise`.
+
+        Args:
+            x: Node features.
+            layer: As in `embed`; ``None`` for the scores. (default: ``None``)
+        """
+        graph = x.work.graph
+        if layer is not None:
+            return self._embed(x, graph, layer)
+        scores: Rows = self.classifier(self._embed(x, graph, -1), graph)
+        return scores
+
+    def forward_values(self, num_rows: int) -> tuple[int, int]:
+        """Values that `forward` holds without gradients: after the embedding, and at most."""
+        first, last = self.embedding.out_channels, self.classifier.in_channels
+        working = max((lgcl.working_values(num_rows) for lgcl, _ in self.lgcls()), default=0)
+        most = num_rows * (2 * max(first, last) + self.classifier.out_channels) + working
+        return num_rows * first, most
 
     def lgcls(self, layer: int = -1) -> list[tuple[Any, Module]]:
         """The LGCLs up to that number, each with the norm that follows it."""
@@ -238,9 +266,9 @@ class LGCN(Module):
     def first_layer(self) -> Module:
         return self.embedding
 
-    def activate(self, x: Tensor) -> Tensor:
-        """What follows the embedding and each LGCL."""
-        return x if self.activation is None else self.activation(x)
+    def activate(self, x: Matrix) -> Matrix:
+        """The activation, which follows the embedding and each LGCL."""
+        return x if self.activation is None else row_wise(self.activation, x)
 
 
 def _as_graph(x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None) -> Graph:

@@ -4,7 +4,7 @@ from lgcn.sampling.algorithm1 import select_subgraph
 from lgcn.sampling.alternatives.clusters import ClusterLoader
 from lgcn.sampling.alternatives.neighbors import NeighborLoader
 from lgcn.sampling.alternatives.walks import RandomWalkLoader
-from lgcn.sampling.loader import GraphLoader, SubgraphLoader, separate
+from lgcn.sampling.loader import GraphLoader, SubgraphLoader
 
 __all__ = [
     "ClusterLoader",
@@ -13,5 +13,4 @@ __all__ = [
     "RandomWalkLoader",
     "SubgraphLoader",
     "select_subgraph",
-    "separate",
 ]

@@ -1,6 +1,5 @@
 """Mini-batches for training: sub-graphs selected by Algorithm 1, or whole graphs."""
 
-import itertools
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -133,7 +132,7 @@ class GraphLoader:
     def __init__(self, graph: Graph, seed: int = 0) -> None:
         self.graphs = [
             part
-            for part in separate(graph)
+            for part in graph.separate()
             if part.train_mask is None or bool(part.train_mask.any())
         ]
         self.seed = seed
@@ -146,11 +145,3 @@ class GraphLoader:
         """The batches of the given epoch."""
         for i in np.random.default_rng([self.seed, epoch]).permutation(len(self.graphs)):
             yield self.graphs[i]
-
-
-def separate(graph: Graph) -> list[Graph]:
-    """The separate graphs that a block-diagonal graph consists of."""
-    if graph.ptr is None:
-        return [graph]
-    bounds = graph.ptr.tolist()
-    return [graph.subgraph(torch.arange(first, last)) for first, last in itertools.pairwise(bounds)]
