@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.report import TABLES
 
 from benchmarks import own_defaults
-from benchmarks.report import TABLES
 from lgcn import load_dataset
 from lgcn.paper.pool import Failure
 from lgcn.training import Config

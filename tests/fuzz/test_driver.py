@@ -13,14 +13,14 @@ from .cases import reduced
 from .found import Failure, kept
 from .source import MAX_LENGTH, Source, mutated, random_buffer
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def fuzz(*arguments: object) -> subprocess.CompletedProcess[str]:
-    sources = str(TESTS.parent / "src")
-    path = os.pathsep.join([sources, str(TESTS), os.environ.get("PYTHONPATH", "")])
+    sources = str(ROOT / "src")
+    path = os.pathsep.join([sources, str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-m", "fuzz", *map(str, arguments)],
+        [sys.executable, "-m", "tests.fuzz", *map(str, arguments)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": path},

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import typer
-from experiments.fakes import fake_job, fake_record, run_fake, run_without_citeseer
 from rich.console import Console
 
 from lgcn import datasets as data
@@ -24,6 +23,8 @@ from lgcn.paper import reproduce as module
 from lgcn.paper.plans import TARGETS
 from lgcn.paper.pool import Failure
 from lgcn.paper.systems import SYSTEMS
+
+from .fakes import fake_job, fake_record, run_fake, run_without_citeseer
 
 PLANETOID = ("reproduce", "table2", "--models", "planetoid", "--seeds", "1")
 

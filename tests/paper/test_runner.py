@@ -99,7 +99,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     jobs = [fake_job(seed, log=str(log), sleep=0.3) for seed in range(8)]
     code = (
         "from pathlib import Path\n"
-        "from experiments.fakes import fake_job, run_fake\n"
+        "from tests.paper.fakes import fake_job, run_fake\n"
         "from lgcn.paper.runner import run_jobs\n"
         f"jobs = [fake_job(seed, log={str(log)!r}, sleep=0.3) for seed in range(8)]\n"
         f"run_jobs(jobs, Path({str(tmp_path)!r}), run_fake, processes=2)\n"
