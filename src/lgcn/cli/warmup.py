@@ -24,7 +24,6 @@ from lgcn.ops.dropout import dropout
 from lgcn.ops.k_largest import k_largest_grid
 from lgcn.ops.structure import INDEX_DTYPES
 from lgcn.sampling import NeighborLoader, RandomWalkLoader, select_subgraph
-from lgcn.sampling.alternatives.random_walks import random_walks
 
 # The narrower types are computed in float32.
 FLOAT_DTYPES = (torch.float32, torch.float64)
@@ -132,7 +131,6 @@ def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
     graph.subgraph(select_subgraph(graph, n_init=1, max_nodes=2, seed=0))
     next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
     next(iter(NeighborLoader(graph, num_workers=0)))
-    random_walks(graph, 1, 2)
     has_self_loop(rowptr, col)
 
 
