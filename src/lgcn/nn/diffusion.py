@@ -1,4 +1,4 @@
-"""The mean over several steps of propagation, in front of a linear map."""
+"""The mean over several propagation steps, followed by a linear map."""
 
 from torch import Tensor
 
@@ -9,24 +9,23 @@ from lgcn.nn.rows import Rows
 
 
 class Diffusion(GCNLayer):
-    r"""The mean over 0 to :math:`K` steps of propagation, and a linear map, as in the
-    `"Graph Random Neural Networks for Semi-Supervised Learning on Graphs"
-    <https://arxiv.org/abs/2005.11079>`_ paper.
+    r"""The mean over 0 to $K$ propagation steps, followed by a linear map, as in the
+    ["Graph Random Neural Networks"](https://arxiv.org/abs/2005.11079) paper.
 
-    .. math::
-        \mathbf{X}^{\prime} = \left( \frac{1}{K + 1} \sum_{i=0}^{K} \hat{\mathbf{A}}^i \mathbf{X}
-        \right) \mathbf{W} + \mathbf{b}
+    $$
+    X' = \left( \frac{1}{K + 1} \sum_{i=0}^{K} \hat{A}^i X \right) W + b
+    $$
 
     Args:
-        in_channels: Features of a node.
-        out_channels: New features of a node.
-        hops: The number of steps :math:`K`. (default: 8)
+        in_channels: Input features per node.
+        out_channels: Output features per node.
+        hops: The number of steps $K$. (default: 8)
         dropout: Dropout rate of the propagated features. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
 
     Shapes:
-        - **input:** node features :math:`(N, C)` and the graph
-        - **output:** :math:`(N, D)`
+        - **input:** node features $(N, C)$ and the graph
+        - **output:** $(N, D)$
     """
 
     def __init__(
@@ -67,14 +66,17 @@ class Diffusion(GCNLayer):
         )
 
     def step(self, x: Tensor, total: Tensor, adjacency: CSR) -> Tensor:
-        """One more power in the sum of all of them, x + A (x + A (x + ...)).
+        """Adds one more power to the sum, as in x + A (x + A (x + ...)).
 
-        For all rows of the adjacency or for some, of which ``x`` is then.
+        Args:
+            x: The input, of all nodes or of a block of them.
+            total: The sum so far, of all nodes.
+            adjacency: The rows of the nodes of ``x``.
         """
         return x + self.propagate(total, adjacency)
 
     def finish(self, total: Tensor) -> Tensor:
-        """The linear map of the mean, for all nodes or some."""
+        """Applies the linear map to the mean, for all nodes or for a block of them."""
         return self.transform(total / (self.hops + 1))
 
     def __repr__(self) -> str:

@@ -125,7 +125,7 @@ class _Workspace:
         device: Where blocks are computed.
         keeper: Keeps matrices.
         block_bytes: Memory that a block may take.
-        on_progress: See :func:`layerwise`.
+        on_progress: See `layerwise`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Class scores and embeddings of all nodes of a graph."""
+"""Class scores and embeddings of all nodes of a graph, at once or layer by layer."""
 
 from typing import Any
 

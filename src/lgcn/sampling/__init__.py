@@ -1,4 +1,4 @@
-"""Mini-batches of sub-graphs: those of Algorithm 1, and others to compare them with."""
+"""Mini-batches of sub-graphs: by Algorithm 1, and by other methods for comparison."""
 
 from lgcn.sampling.algorithm1 import select_subgraph
 from lgcn.sampling.alternatives.clusters import ClusterLoader
