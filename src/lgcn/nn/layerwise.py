@@ -80,6 +80,7 @@ def layerwise(
     limit = parse_memory(memory)
     model = _moved(model.eval(), device)
     weight = next(model.parameters())
+    # A first pass only counts what is kept at a time; the second computes.
     counter = _Counter(weight.dtype)
     _rows(model, _Workspace(model, graph, weight.device, counter), layer)
     work = _Workspace(
