@@ -130,7 +130,7 @@ def test_a_shared_kernel_weights_positions_alike_in_every_feature(
     torch.testing.assert_close(conv(graph.x, graph), expected)
     conv.reset_parameters()
     torch.testing.assert_close(conv(graph.x, graph), grid.sum(1))
-    with pytest.raises(ValueError, match=r"out_channels must be in_channels \(5\) .* got 3"):
+    with pytest.raises(ValueError, match=r"out_channels must equal in_channels \(5\) .* got 3"):
         LGConv(5, 3, cnn="shared")
 
 

@@ -110,9 +110,9 @@ def test_workers_do_not_change_the_weights(graph: Graph, num_workers: int) -> No
 
 
 def test_what_cannot_be_balanced_is_named(graph: Graph) -> None:
-    with pytest.raises(UsageError, match="needs one class a node, graph has several labels"):
+    with pytest.raises(UsageError, match=r"balanced .* graph has several labels"):
         SubgraphLoader(replace(graph, y=torch.ones(60, 3)), start_nodes="balanced")
-    with pytest.raises(UsageError, match="needs one class a node, graph has none"):
+    with pytest.raises(UsageError, match=r"balanced .* graph has no labels"):
         SubgraphLoader(replace(graph, y=None), start_nodes="balanced")
     with pytest.raises(ValueError, match="one of uniform, balanced, degree, got 'often'"):
         SubgraphLoader(graph, start_nodes="often")

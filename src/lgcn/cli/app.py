@@ -339,12 +339,11 @@ def evaluate(
     """Score a trained model on the training, validation and test nodes, or on another graph."""
     trained = TrainedRun(run, dataset, root, graph, tables, labels="needed")
     from lgcn.graph import SPLITS
-    from lgcn.sampling import separate
     from lgcn.training import evaluate as run_evaluation
     from lgcn.training.metrics import metric_name
 
     model, loaded, spec = trained.model(), trained.graph(), trained.spec
-    scores = run_evaluation(model, separate(loaded), SPLITS)
+    scores = run_evaluation(model, loaded.separate(), SPLITS)
     if not scores:
         raise UsageError(f"{loaded.name} has no labelled nodes to score")
     record = {"dataset": loaded.name, "metric": metric_name(spec.multi_label), "run": str(run)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -352,6 +353,13 @@ class Graph:
         trusted = self._adjacency.trusted
         adjacency = Adjacency(moved["rowptr"], moved["col"], trusted=trusted)
         return replace(self, **moved, _adjacency=adjacency)
+
+    def separate(self) -> list[Graph]:
+        """The separate graphs that this one consists of (``ptr``), as put together by `concat`."""
+        if self.ptr is None:
+            return [self]
+        bounds = itertools.pairwise(self.ptr.tolist())
+        return [self.subgraph(torch.arange(first, last)) for first, last in bounds]
 
     def __repr__(self) -> str:
         graphs = f", num_graphs={self.num_graphs}" if self.num_graphs > 1 else ""

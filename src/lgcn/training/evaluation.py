@@ -11,9 +11,9 @@ from torch.nn import Module
 
 from lgcn.graph import Graph
 from lgcn.nn.layerwise import layerwise, read_blocks
-from lgcn.nn.lgcn import LGCN
+from lgcn.nn.rows import RowModel
 from lgcn.nn.whole_graph import forward
-from lgcn.sampling import NeighborLoader, select_subgraph, separate
+from lgcn.sampling import NeighborLoader, select_subgraph
 from lgcn.training import metrics
 from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
 from lgcn.training.settings import Config
@@ -42,7 +42,7 @@ def evaluate(
 
 def score_graphs(model: Module, graphs: list[Graph], config: Config) -> Scored:
     """The scores of all nodes; of graphs that are too large to hold them, in a file."""
-    if config.evaluate_on != "sampled" or not isinstance(model, LGCN):
+    if config.evaluate_on != "sampled" or not isinstance(model, RowModel):
         return [(graph, forward(model, graph)) for graph in graphs]
     return [(graph, layerwise(model, graph, memory=config.memory)[:]) for graph in graphs]
 
@@ -158,7 +158,7 @@ def whole_graphs(graph: Graph) -> list[Graph]:
     masks = ("val_mask", "test_mask")
     return [
         part
-        for part in separate(graph)
+        for part in graph.separate()
         if any(getattr(part, key) is not None and bool(getattr(part, key).any()) for key in masks)
     ]
 

@@ -87,7 +87,7 @@ def train(
     spec = ModelSpec.of(graph)
     spec.check_memory(config)
     device = pick_device(config.device)
-    check_k(graph, config, device)
+    check_k(graph, config, spec.build_without_memory(config), device)
     with (
         contextlib.nullcontext() if run is None else run.locked(make=not resume),
         stop_request(run is not None) as stopped,

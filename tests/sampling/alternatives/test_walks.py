@@ -98,8 +98,11 @@ def test_walks_fill_a_subgraph_at_most(star: Graph) -> None:
     ("options", "message"),
     [
         ({"walk_length": -1}, "walk_length must not be negative, got -1"),
-        ({"n_init": 5, "max_nodes": 10, "walk_length": 4}, "has room for 2, got n_init 5"),
-        ({"max_nodes": 4, "walk_length": 4}, "has room for 0, got n_init 1"),
+        (
+            {"n_init": 5, "max_nodes": 10, "walk_length": 4},
+            "max_nodes=10 has room for 2 .* n_init=5",
+        ),
+        ({"max_nodes": 4, "walk_length": 4}, "max_nodes=4 has room for 0 .* n_init=1"),
         ({"roots": [3, 31]}, "roots must lie between 0 and 30, got 3 to 31"),
     ],
 )

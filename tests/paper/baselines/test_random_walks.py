@@ -10,9 +10,14 @@ import pytest
 import torch
 
 from lgcn import Graph
-from lgcn.sampling.alternatives.random_walks import random_walks, walk_passes
+from lgcn.paper.baselines.random_walks import walk_passes
 
 RandomGraph = Callable[..., Graph]
+
+
+def random_walks(graph: Graph, walks_per_node: int, length: int, seed: int = 0) -> Any:
+    """The walks of all passes, one per row."""
+    return np.concatenate(list(walk_passes(graph, walks_per_node, length, seed)))
 
 
 def neighbours(graph: Graph) -> list[set[int]]:
@@ -67,7 +72,6 @@ def test_weights_do_not_count(random_graph: RandomGraph) -> None:
 def test_threads_and_passes_do_not_change_the_walks(random_graph: RandomGraph) -> None:
     graph = random_graph(300, 0.03)
     expected = random_walks(graph, 3, 9, seed=5)
-    assert (np.concatenate(list(walk_passes(graph, 3, 9, seed=5))) == expected).all()
     assert (random_walks(graph, 2, 9, seed=5) == expected[:600]).all()
     assert not (random_walks(graph, 3, 9, seed=6) == expected).all()
     try:
