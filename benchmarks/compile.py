@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks._common import QUICK_GRAPH, compare, machine, parse_arguments, write
 from benchmarks.training_step import EPOCHS, SETTINGS
 from lgcn import load_dataset
-from lgcn.training import Config
+from lgcn.training import Settings
 from lgcn.training.loop import train_epochs
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ def main() -> None:
     options = {name: given for name, given in OPTIONS.items() if arguments.device == "cuda"}
     options = options or {"plain": {}, "torch.compile": {"compile": True}}
     variants: dict[str, Callable[[], object]] = {
-        name: partial(train_epochs, graph, Config.create(**fixed, **given), epochs)
+        name: partial(train_epochs, graph, Settings.create(**fixed, **given), epochs)
         for name, given in options.items()
     }
     seconds = compare(variants, repeats, arguments.device, 60.0)

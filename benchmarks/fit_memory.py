@@ -21,7 +21,7 @@ from benchmarks._common import RESULTS, machine, peak_megabytes, write
 from lgcn import LGCNClassifier
 from lgcn.datasets import synthetic
 from lgcn.graph import Graph
-from lgcn.training.settings import WHOLE_GRAPH_VALUES
+from lgcn.training.choose import WHOLE_GRAPH_VALUES
 
 TINY = {"num_nodes": 300, "num_features": 10, "mean_degree": 5}
 WIDE = {"num_nodes": 100_000, "num_features": 1000, "mean_degree": 100}

@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from benchmarks.validation import at_least_one
 from lgcn.datasets import synthetic
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 VARIABLE = "THP_MEM_ALLOC_ENABLE"
 GRAPH: dict[str, Any] = {"num_nodes": 20_000, "num_features": 500, "mean_degree": 5}
@@ -37,10 +37,8 @@ def measure(labels: str, epochs: int, quick: bool) -> dict[str, list[float]]:
     def on_epoch(_: Any) -> None:
         seen.append((time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt))
 
-    config = Config.create(
-        dataset="own", recipe="best", labels=labels, max_epochs=epochs + 1, device="cpu"
-    )
-    train(graph, config, on_epoch=on_epoch)
+    settings = Settings.create(dataset="own", labels=labels, max_epochs=epochs + 1, device="cpu")
+    train(graph, settings, on_epoch=on_epoch)
     pairs = list(itertools.pairwise(seen))
     return {
         "seconds": [after[0] - before[0] for before, after in pairs],

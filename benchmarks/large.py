@@ -99,11 +99,11 @@ def import_(work: Path, num_edges: int) -> dict[str, Any]:
 
 def train(work: Path, num_edges: int) -> dict[str, Any]:
     from lgcn.store.open_store import open_store
-    from lgcn.training import Config
+    from lgcn.training import Settings
     from lgcn.training import train as run_training
 
     graph = open_store(work / "store", verify=False).graph
-    config = Config.create(
+    settings = Settings.create(
         dataset="store",
         training="subgraph",
         evaluate_on="sampled",
@@ -113,7 +113,7 @@ def train(work: Path, num_edges: int) -> dict[str, Any]:
     with PeakMemory() as memory:
         peaks: list[int] = []  # until the last epoch: the exact scores of all nodes come after it
         record = run_training(
-            graph, config, out=work / "run", on_epoch=lambda state: peaks.append(memory.peak)
+            graph, settings, out=work / "run", on_epoch=lambda state: peaks.append(memory.peak)
         ).record
     found = {key: value for key, value in record.items() if key.endswith("_per_second")}
     found |= {"test_score": record["test_score"], "steps_peak_megabytes": peaks[-1] / 1e6}

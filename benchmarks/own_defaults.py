@@ -28,7 +28,7 @@ from benchmarks._common import machine, write
 from lgcn import load_dataset
 from lgcn.datasets import random_split
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.training import Config
+from lgcn.training import Settings
 
 DATASETS = ("digits", "cora", "pubmed", "amazon_computers", "coauthor_cs", "debian_bookworm")
 SPLITS = ("20 a class", "60/20/20")
@@ -138,7 +138,7 @@ def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
         else most_for_training(graph.y, seed)
     )
     graph = replace(graph, train_mask=train_mask, val_mask=val_mask)
-    config = Config.create(
+    settings = Settings.create(
         dataset="tables",
         seed=seed,
         device=device,
@@ -146,8 +146,14 @@ def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
         max_epochs=max_epochs,
         **CANDIDATES[candidate],
     ).resolve(graph)
-    run = {"dataset": dataset, "split": split, "candidate": candidate, "seed": seed, "k": config.k}
-    return run | validation.validate(graph, config)
+    run = {
+        "dataset": dataset,
+        "split": split,
+        "candidate": candidate,
+        "seed": seed,
+        "k": settings.model.k,
+    }
+    return run | validation.validate(graph, settings)
 
 
 def most_for_training(y: Tensor, seed: int) -> tuple[Tensor, Tensor]:

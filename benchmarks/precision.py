@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks._common import RESULTS, machine, write
 from lgcn import load_dataset
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 ONE_HOP = {"max_hops": 1, "resample": False}
 
@@ -28,10 +28,10 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def run(dataset: str, precision: str, seed: int) -> dict[str, Any]:
-    config = Config.create(
+    settings = Settings.create(
         dataset=dataset, seed=seed, precision=precision, device="cuda", max_nodes=None, **ONE_HOP
     )
-    record = train(load_dataset(dataset), config).record
+    record = train(load_dataset(dataset), settings).record
     kept = ("val_score", "test_score", "test_score_released_rule", "best_epoch", "epochs")
     head = {"dataset": dataset, "precision": precision, "seed": seed, "seconds": record["seconds"]}
     return head | {key: record[key] for key in kept}

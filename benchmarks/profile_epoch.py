@@ -32,7 +32,7 @@ from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from lgcn import LGCN, Graph, load_dataset
 from lgcn.graph.csr import CSR
 from lgcn.ops.cpu import launch as cpu
-from lgcn.training import Config, metrics
+from lgcn.training import Settings, metrics
 from lgcn.training.setup import make_loader, make_optimizer
 
 CASES: dict[str, dict[str, Any]] = {
@@ -99,11 +99,11 @@ def name_parts(num_features: int) -> None:
 
 def steps(graph: Graph, options: dict[str, Any]) -> Iterator[Callable[[], None]]:
     """An endless sequence of training steps, as in the training loop."""
-    config = Config.create(dataset="cora", num_workers=0, **options)
+    settings = Settings.create(dataset="cora", num_workers=0, **options)
     torch.manual_seed(0)
-    model = LGCN(graph.num_features, graph.num_classes, **config.model_options())
-    optimizer = make_optimizer(model, config)
-    loader = make_loader(graph, config)
+    model = LGCN(graph.num_features, graph.num_classes, **settings.model.options())
+    optimizer = make_optimizer(model, settings)
+    loader = make_loader(graph, settings)
     epoch = 0
 
     def step() -> None:

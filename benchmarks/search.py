@@ -32,7 +32,7 @@ from lgcn.errors import LGCNError
 from lgcn.paper.jobs import GRAPHS
 from lgcn.paper.json_lines import locked
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.training import Config
+from lgcn.training import Settings
 
 FIRST_SEED = 1000
 SAMPLER_SEED = 0
@@ -216,8 +216,8 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     dataset = arguments.dataset
-    recipe, suggest = _space(arguments.model, dataset)
-    given: dict[str, Any] = {"dataset": dataset, "recipe": recipe}
+    preset, suggest = _space(arguments.model, dataset)
+    given: dict[str, Any] = {"dataset": dataset, "preset": preset}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
     for name, value in (("given", given), ("seeds", arguments.seeds)):
@@ -312,20 +312,20 @@ def _value(trial: Trial) -> float:
 
 def _space(model: str, dataset: str) -> tuple[str, Suggest]:
     """The preset that the search starts from, and its search space."""
-    recipe, suggest = SPACES[model]
+    preset, suggest = SPACES[model]
     if dataset in GRAPHS:
         suggest = (MANY if dataset.endswith(HALF) else FEW).get(model, suggest)
-    return recipe, suggest
+    return preset, suggest
 
 
 def _starts(model: str, dataset: str) -> list[dict[str, Any]]:
     """Settings that are tried first."""
-    recipe, suggest = _space(model, dataset)
+    preset, suggest = _space(model, dataset)
     names = suggest(optuna.create_study().ask())
-    own = Config.create(dataset=dataset, recipe=recipe).to_dict()
+    own = Settings.create(dataset=dataset, preset=preset).flat()
     starts = [{name: own[name] for name in names}]
-    if recipe in ALSO:
-        other = Config.create(dataset=dataset, recipe=ALSO[recipe]).to_dict()
+    if preset in ALSO:
+        other = Settings.create(dataset=dataset, preset=ALSO[preset]).flat()
         shared = _space("without", dataset)[1](optuna.create_study().ask())
         starts.append({**starts[0], **{name: other[name] for name in shared}})
     return starts

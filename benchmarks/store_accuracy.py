@@ -18,22 +18,22 @@ from lgcn import load_dataset
 from lgcn.graph import Graph
 from lgcn.store.contents import write_store
 from lgcn.store.open_store import open_store
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 OPTIONS: dict[str, dict[str, Any]] = {"synthetic": {"num_nodes": 50_000, "num_features": 32}}
 
 
-def scores(graph: Graph, seed: int, quick: bool, **settings: Any) -> dict[str, float]:
-    config = Config.create(
+def scores(graph: Graph, seed: int, quick: bool, **given: Any) -> dict[str, float]:
+    settings = Settings.create(
         dataset="store",
         training="subgraph",
         seed=seed,
         k=8,
         max_epochs=3 if quick else 100,
         evaluate_every=1 if quick else 5,
-        **settings,
+        **given,
     )
-    record = train(graph, config).record
+    record = train(graph, settings).record
     return {key: record[key] for key in ("val_score", "test_score", "best_epoch", "seconds")}
 
 

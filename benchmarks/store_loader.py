@@ -33,7 +33,7 @@ from lgcn import Graph, SubgraphLoader, select_subgraph
 from lgcn.ops.induced_subgraph import induced_subgraph
 from lgcn.store.generate import generate_store
 from lgcn.store.open_store import open_store
-from lgcn.training import Config, ModelSpec, loop
+from lgcn.training import ModelSpec, Settings, loop
 from lgcn.training.state import Rates
 from lgcn.utils.memory import PeakMemory, anonymous_memory
 
@@ -136,14 +136,18 @@ def check(graph: Graph) -> None:
 
 
 def side_by_side(graph: Graph, steps: int) -> dict[str, float]:
-    """Rates of loader and model during training."""
-    config = Config.create(dataset="store", k=8, max_nodes=MAX_NODES, n_init=N_INIT)
-    config = config.resolve(graph)
+    """Rates of loader and model in training."""
+    settings = Settings.create(dataset="store", k=8, max_nodes=MAX_NODES, n_init=N_INIT)
+    settings = settings.resolve(graph)
     torch.manual_seed(0)
     spec = ModelSpec.of(graph)
-    model, _, _, step = loop._prepare(graph, config, spec, torch.device("cpu"))
+    model, _, _, step = loop._prepare(graph, settings, spec, torch.device("cpu"))
     loader = SubgraphLoader(
-        graph, max_nodes=MAX_NODES, n_init=N_INIT, keep_degree=config.keep_degree, num_workers=1
+        graph,
+        max_nodes=MAX_NODES,
+        n_init=N_INIT,
+        keep_degree=settings.sampling.keep_degree,
+        num_workers=1,
     )
     rates, epoch = Rates(), 0
     loop._train_epoch(model, step, loader, epoch, 5)  # compiles

@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import lgcn.paper  # noqa: F401 (registers GCN)
 from benchmarks._common import QUICK_GRAPH, compare, machine, parse_arguments, write
 from lgcn import Graph, load_dataset
-from lgcn.training import Config
+from lgcn.training import Settings
 from lgcn.training.loop import train_epochs
 from lgcn.training.setup import make_loader
 
@@ -29,7 +30,7 @@ PAPER = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "LGCN_sub": {"max_hops": 1, "max_nodes": None, "resample": False},
     "LGCN_whole": {"training": "whole"},
-    "GCN": {"recipe": "gcn"},
+    "GCN": {"preset": "gcn"},
 }
 # Further variants on a GPU.
 CUDA_OPTIONS: dict[str, dict[str, Any]] = {
@@ -44,17 +45,17 @@ def measure(graph: Graph, device: str, epochs: int, repeats: int) -> dict[str, A
         for name, given in SETTINGS.items():
             for what, option in CUDA_OPTIONS.items():
                 settings[f"{name}, {what}"] = {**given, **option}
-    configs = {
-        name: Config.create(dataset=graph.name, device=device, **given)
+    chosen = {
+        name: Settings.create(dataset=graph.name, device=device, **given)
         for name, given in settings.items()
     }
     variants: dict[str, Callable[[], object]] = {
-        name: partial(train_epochs, graph, config, epochs) for name, config in configs.items()
+        name: partial(train_epochs, graph, one, epochs) for name, one in chosen.items()
     }
     assert graph.x is not None
     dense = replace(graph, x=graph.x.to_dense())
-    variants["GCN, dense features"] = partial(train_epochs, dense, configs["GCN"], epochs)
-    loader = make_loader(graph, configs["LGCN_sub"])
+    variants["GCN, dense features"] = partial(train_epochs, dense, chosen["GCN"], epochs)
+    loader = make_loader(graph, chosen["LGCN_sub"])
     return {
         "dataset": graph.name,
         "epochs": epochs,

@@ -10,16 +10,16 @@ from typing import Any
 from lgcn import Graph, load_dataset
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import split_options
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 from lgcn.training.setup import pick_device
 from lgcn.utils.memory import release_memory
 
 KEPT = ("val_score", "best_epoch", "epochs", "seconds")
 
 
-def validate(graph: Graph, config: Config) -> dict[str, Any]:
+def validate(graph: Graph, settings: Settings) -> dict[str, Any]:
     """One run. Test nodes are not even scored, since they must not influence a choice."""
-    record = train(replace(graph, test_mask=None), config).record
+    record = train(replace(graph, test_mask=None), settings).record
     release_memory()  # others run beside this one
     run = {key: record[key] for key in KEPT}
     return run | {"seconds": round(run["seconds"], 1)}
@@ -28,7 +28,7 @@ def validate(graph: Graph, config: Config) -> dict[str, Any]:
 def validate_on(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """One run on the data set of the settings. The seed draws the split if there is none."""
     graph = _load(settings["dataset"], **split_options(settings["dataset"], seed))
-    return validate(graph, Config.create(**settings, seed=seed))
+    return validate(graph, Settings.create(**settings, seed=seed))
 
 
 @lru_cache(2)  # settings are tried on the splits of those before

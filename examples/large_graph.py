@@ -17,7 +17,7 @@ from lgcn.inference.predictions import prediction_blocks, write_predictions
 from lgcn.nn.layerwise import layerwise
 from lgcn.store.import_store import import_store
 from lgcn.store.open_store import open_store
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 num_nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
 folder = Path(tempfile.mkdtemp())
@@ -50,10 +50,10 @@ print(f"{counts['nodes']} nodes, {counts['edges']} edges, {counts['peak_memory']
 
 # Opening maps the files; training reads the nodes and edges of its sub-graphs.
 store = open_store(folder / "store")
-config = Config.create(
+settings = Settings.create(
     dataset="store", training="subgraph", evaluate_on="sampled", k=8, max_steps=150
 )
-result = train(store.graph, config)
+result = train(store.graph, settings)
 record = result.record
 print(f"validation {record['val_score']:.3f}, test {record['test_score']:.3f}")
 

@@ -7,14 +7,14 @@ import sys
 
 import lgcn
 from lgcn.inference import predict
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 dataset = sys.argv[1] if len(sys.argv) > 1 else "digits"
 graph = lgcn.load_dataset(dataset)
 print(graph)
 
-config = Config.create(dataset=dataset, seed=0, max_epochs=100)
-result = train(graph, config)
+settings = Settings.create(dataset=dataset, seed=0, max_epochs=100)
+result = train(graph, settings)
 record = result.record
 print(f"validation {record['val_score']:.3f}, test {record['test_score']:.3f}")
 

@@ -101,7 +101,7 @@ def lgcn_(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Output]:
     """Runs a command line in this process. No failure may show a traceback."""
-    from lgcn.cli import app as cli
+    from lgcn.__main__ import command_line
 
     monkeypatch.setenv("LGCN_DEBUG", "1")  # a bug is raised, not reported in a line
 
@@ -109,7 +109,7 @@ def lgcn_(
         monkeypatch.setattr(sys, "argv", ["lgcn", *map(str, args)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
-            cli.main()
+            command_line()()
         code = end.value.code or 0
         assert isinstance(code, int)
         output = Output(code, *capsys.readouterr())

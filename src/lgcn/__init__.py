@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lgcn.sampling import SubgraphLoader, select_subgraph
     from lgcn.tables.convert import from_networkx, from_scipy
     from lgcn.tables.from_tables import from_tables
+    from lgcn.training.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "KLargestAggregation",
     "LGCNClassifier",
     "LGConv",
+    "Settings",
     "SubgraphLoader",
     "from_networkx",
     "from_scipy",
@@ -44,6 +46,7 @@ _HOME = {
     "KLargestAggregation": "lgcn.nn",
     "LGCNClassifier": "lgcn.estimator",
     "LGConv": "lgcn.nn",
+    "Settings": "lgcn.training.settings",
     "SubgraphLoader": "lgcn.sampling",
     "from_networkx": "lgcn.tables.convert",
     "from_scipy": "lgcn.tables.convert",

@@ -12,12 +12,13 @@ from benchmarks.report import TABLES
 from benchmarks import own_defaults
 from lgcn import load_dataset
 from lgcn.paper.pool import Failure
-from lgcn.training import Config
+from lgcn.training import Settings
 
 
 def test_every_candidate_is_another_network_or_training() -> None:
     found = [
-        Config.create(dataset="tables", **settings) for settings in own_defaults.CANDIDATES.values()
+        Settings.create(dataset="tables", **settings)
+        for settings in own_defaults.CANDIDATES.values()
     ]
     different = {json.dumps(config.to_dict(), sort_keys=True) for config in found}
     assert len(different) == len(found)
@@ -26,15 +27,17 @@ def test_every_candidate_is_another_network_or_training() -> None:
 def test_the_defaults_are_candidates() -> None:
     graph = load_dataset("digits")
     for name, labels in (("few, LGCL in half of the views", "few"), ("many", "many")):
-        default = Config.create(dataset="tables", labels=labels).resolve(graph)
-        candidate = Config.create(dataset="tables", **own_defaults.CANDIDATES[name]).resolve(graph)
+        default = Settings.create(dataset="tables", labels=labels).resolve(graph)
+        candidate = Settings.create(dataset="tables", **own_defaults.CANDIDATES[name]).resolve(
+            graph
+        )
         assert candidate == default
 
 
 def test_a_run_scores_validation_nodes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
-    def train(graph: Any, config: Config) -> Any:
+    def train(graph: Any, config: Settings) -> Any:
         from lgcn.training.loop import train as real
 
         seen.append(graph)

@@ -13,7 +13,7 @@ from lgcn import load_dataset
 from lgcn.paper.jobs import GRAPHS
 from lgcn.paper.plans import BEST_SEEDS, CITATIONS
 from lgcn.paper.pool import Failure
-from lgcn.training import Config
+from lgcn.training import Settings
 
 search = pytest.importorskip("benchmarks.search", reason="optuna is not installed")
 
@@ -87,7 +87,7 @@ def two_good_trials(path: Path) -> list[dict[str, Any]]:
         {"params": {"lr": lr}, "value": value, "seconds": 1.0}
         for lr, value in ((0.01, 0.9), (0.05, 0.82), (0.02, 0.85))
     ]
-    given = {"dataset": "digits", "recipe": "gcn"}
+    given = {"dataset": "digits", "preset": "gcn"}
     write_study(path, {"given": given, "seeds": 2, "trials": trials})
     return trials
 
@@ -167,15 +167,15 @@ def test_a_trial_with_a_run_that_fails_is_not_confirmed(
     assert found[2]["confirmed"]["value"] == 0.5  # the other one is kept
 
 
-def test_each_of_lgcn_and_without_starts_from_both_recipes() -> None:
+def test_each_of_lgcn_and_without_starts_from_both_presets() -> None:
     for model in ("lgcn", "without"):
         own, other = search._starts(model, "pubmed")
-        recipes = [Config.create(dataset="pubmed", recipe=r) for r in ("best", "best-without")]
+        presets = [Settings.create(dataset="pubmed", preset=r) for r in ("best", "best-without")]
         if model == "without":
-            recipes.reverse()
-        for start, recipe in zip((own, other), recipes, strict=True):
-            assert start.items() <= recipe.to_dict().items()
-    # The recipe without LGCLs has none to offer: their number and kind are the LGCN's own.
+            presets.reverse()
+        for start, preset in zip((own, other), presets, strict=True):
+            assert start.items() <= preset.flat().items()
+    # The preset without LGCLs has none to offer: their number and kind are the LGCN's own.
     own, other = search._starts("lgcn", "debian_bookworm-half")
     assert other["num_layers"] == own["num_layers"] > 0
     assert other["hidden_channels"] != own["hidden_channels"]
@@ -303,13 +303,13 @@ STUDIES = {
 
 
 @pytest.mark.parametrize("name", STUDIES, ids="-".join)
-def test_the_recipe_has_what_the_committed_study_found(name: tuple[str, str]) -> None:
+def test_the_preset_has_what_the_committed_study_found(name: tuple[str, str]) -> None:
     study = STUDIES[name]
     assert study["given"]["dataset"] == name[0]
     wanted = search.best_trial(study["trials"])["params"]
-    given = {key: study["given"][key] for key in ("dataset", "recipe")}
-    recipe = Config.create(**given).to_dict()
-    assert {name: recipe[name] for name in wanted} == pytest.approx(wanted)
+    given = {key: study["given"][key] for key in ("dataset", "preset")}
+    preset = Settings.create(**given).flat()
+    assert {name: preset[name] for name in wanted} == pytest.approx(wanted)
 
 
 def test_there_is_a_study_for_each_graph_and_both_models() -> None:

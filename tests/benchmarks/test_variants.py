@@ -12,7 +12,7 @@ from benchmarks import variants
 from lgcn.errors import LGCNError
 from lgcn.paper.plans import BEST_SEEDS, CITATIONS
 from lgcn.paper.pool import Failure
-from lgcn.training import Config
+from lgcn.training import Settings
 
 pytest.importorskip("benchmarks.search", reason="optuna is not installed")
 
@@ -20,7 +20,7 @@ pytest.importorskip("benchmarks.search", reason="optuna is not installed")
 @pytest.mark.parametrize("dataset", CITATIONS)
 def test_every_variant_is_another_network_or_training(dataset: str) -> None:
     base = variants.best_settings(dataset)
-    found = [Config.create(**{**base, **own}) for own in variants.variants(base).values()]
+    found = [Settings.create(**{**base, **own}) for own in variants.variants(base).values()]
     assert base["dataset"] == dataset
     assert len(found) > 14
     assert len({json.dumps(config.to_dict()) for config in found}) == len(found)
@@ -44,18 +44,23 @@ def test_a_run_changes_what_the_variant_says_and_scores_no_test_nodes(
 ) -> None:
     seen: list[tuple[Any, Any]] = []
 
-    def train(graph: Any, config: Config) -> Any:
+    def train(graph: Any, config: Settings) -> Any:
         seen.append((graph.test_mask, config))
         from lgcn.training.loop import train as real
 
         return real(graph, config)
 
     monkeypatch.setattr("benchmarks.validation.train", train)
-    base = {"dataset": "digits", "recipe": "best", "max_epochs": 2, "k": 4}
+    base = {"dataset": "digits", "preset": "best", "max_epochs": 2, "k": 4}
     run = variants.train_once(("two LGCLs", 1103), base, "cpu")
     [(mask, config)] = seen
     assert mask is None
-    assert (config.num_layers, config.k, config.seed, config.max_epochs) == (2, 4, 1103, 2)
+    assert (
+        config.model.num_layers,
+        config.model.k,
+        config.seed,
+        config.optimisation.max_epochs,
+    ) == (2, 4, 1103, 2)
     assert (run["variant"], run["seed"], run["epochs"]) == ("two LGCLs", 1103, 2)
     assert 0.0 < run["val_score"] <= 1.0
 

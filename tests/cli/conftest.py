@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lgcn.datasets import synthetic
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 from .small import SETTINGS, write_toml
 
@@ -21,7 +21,7 @@ def place(empty_folder: Path) -> Path:
 def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "run"
     options = SETTINGS["dataset_options"]
-    train(synthetic(**options), Config.create(**SETTINGS), out=folder)
+    train(synthetic(**options), Settings.create(**SETTINGS), out=folder)
     return folder
 
 

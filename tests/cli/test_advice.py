@@ -33,8 +33,8 @@ def ok(output: Any) -> None:
     ("wrong", "advice", "right"),
     [
         ("--dataset syntetic", "did you mean '(synthetic)'", "--dataset {}"),
-        ("--recipe papr", "did you mean '(paper)'", "--recipe {}"),
-        ("--recipe nope", r"there are (best)\b", "--recipe {}"),
+        ("--preset papr", "did you mean '(paper)'", "--preset {}"),
+        ("--preset nope", r"there are (best)\b", "--preset {}"),
         ("--set max_epoch=2", "did you mean '(max_epochs)'", "--set {}=2"),
         ("--set cnn=tripel", "must be one of (double)", "--set cnn={}"),
         ("--set lr=-1", r"at least (\d)", "--set lr={}"),
@@ -225,7 +225,7 @@ def interrupt(*_: Any) -> None:
 
 
 def test_a_model_that_cannot_go_layer_by_layer(lgcn_):
-    ok(lgcn_(*TRAIN, "--set", "model=gcn", "--recipe", "gcn", "--out", "a"))
+    ok(lgcn_(*TRAIN, "--set", "model=gcn", "--preset", "gcn", "--out", "a"))
     command = ("predict", "a", *PREDICT)
     assert found("without (--memory)", lgcn_(*command, "--memory", "1GB"))
     ok(lgcn_(*command))

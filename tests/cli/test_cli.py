@@ -16,7 +16,8 @@ from lgcn.training.warmup import Warmup
 def test_help_and_version_load_no_torch():
     code = (
         "import sys\n"
-        "from lgcn.cli.app import main\n"
+        "from lgcn.__main__ import command_line\n"
+        "main = command_line()\n"
         "for option in ('--help', '--version'):\n"
         "    sys.argv = ['lgcn', option]\n"
         "    try: main()\n"

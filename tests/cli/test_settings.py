@@ -1,28 +1,49 @@
 """What `lgcn settings` lists."""
 
-from lgcn.training import Config
+from lgcn.cli.settings import COMMON
+from lgcn.training import Settings
+from lgcn.training.settings import GROUPS
 
 
 def test_settings_lists_every_setting_with_its_default(lgcn_):
     listed = lgcn_("settings", "--json").json
-    assert {key: row["default"] for key, row in listed.items()} == Config().to_dict()
+    assert {key: row["default"] for key, row in listed.items()} == Settings().flat()
+    assert all(row["what"] and row["wants"] for row in listed.values())
+    assert listed["lr"]["group"] == "optimisation"
+    assert listed["rank"]["wants"] == "one of normalized, raw"
     text = lgcn_("settings").out
     assert all(key in text for key in listed)
-    assert "lgcn settings --dataset tables" in text
+    assert all(f"--set {group}.NAME=VALUE" in text for group in GROUPS)
+    assert "--set labels=many" in text
 
 
-def test_settings_of_a_recipe_on_a_data_set(lgcn_):
+def test_what_people_change_comes_first_for_few_and_many_labels(lgcn_):
+    lines = lgcn_("settings").out.splitlines()
+    rows = [[cell.strip() for cell in line.split("│")[1:4]] for line in lines if "│" in line]
+    assert [row[0] for row in rows if row[0]][: len(COMMON)] == list(COMMON)
+    assert ["lr", "0.02", "0.01"] in rows
+    assert ["num_layers", "1", "3"] in rows
+
+
+def test_settings_of_a_preset_on_a_data_set(lgcn_):
     for flags, given in (
         (["--dataset", "tables"], {"dataset": "tables"}),
         (["--dataset", "tables", "--set", "labels=many"], {"dataset": "tables", "labels": "many"}),
-        (["--recipe", "gat", "--set", "k=none"], {"recipe": "gat", "k": None}),
+        (["--preset", "gat", "--set", "model.heads=3"], {"preset": "gat", "heads": 3}),
+        (["--preset", "best", "--set", "k=none"], {"preset": "best", "k": None}),
     ):
         listed = lgcn_("settings", "--json", *flags).json
-        config = Config.create(**given).to_dict()
-        assert {key: row["default"] for key, row in listed.items()} == config
-    output = lgcn_("settings", "--recipe", "gta")
+        wanted = Settings.create(**given).flat()
+        assert {key: row["default"] for key, row in listed.items()} == wanted
+        text = lgcn_("settings", *flags).out
+        assert all(key in text for key in wanted)
+    output = lgcn_("settings", "--preset", "gta")
     assert output.code == 2
-    assert "unknown recipe 'gta'; did you mean 'gat'?" in output.err
+    assert "unknown preset 'gta'; did you mean 'gat'?" in output.err
+    output = lgcn_("settings", "--preset", "gat", "--set", "k=3")
+    assert output.code == 2
+    assert "unknown setting 'k' of model=gat" in output.err
     output = lgcn_("settings", "--dataset", "coar")
     assert output.code == 2
-    assert "there is no data set 'coar' (did you mean 'cora'?)" in output.err
+    assert "'coar'" in output.err
+    assert "'cora'" in output.err

@@ -182,13 +182,13 @@ def test_a_run_of_a_stranger_cannot_switch_the_checks_of_a_store_off(
     col[:] = 2**31 - 1
     (store / "col.bin").write_bytes(col.tobytes())
     record = json.loads((run / "run.json").read_text())
-    record["config"]["dataset_options"]["verify"] = False
+    record["settings"]["dataset_options"]["verify"] = False
     (run / "run.json").write_text(json.dumps(record))
     output = lgcn_("train", "--resume", "--out", run)
     assert output.code == 1
     assert "run.json is damaged" in output.message
     assert "verify" in output.message
-    del record["config"]["dataset_options"]["verify"]
+    del record["settings"]["dataset_options"]["verify"]
     (run / "run.json").write_text(json.dumps(record))
     output = lgcn_("train", "--resume", "--out", run)
     assert output.code == 1

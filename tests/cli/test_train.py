@@ -82,7 +82,7 @@ def test_flags_win_over_the_file(lgcn_):
         *("--set", "max_epochs=2", "--set", "dataset_options.num_nodes=150"),
     )
     config, _ = Run("a").read()
-    assert (config.seed, config.max_epochs) == (3, 2)
+    assert (config.seed, config.optimisation.max_epochs) == (3, 2)
     assert config.dataset_options == {**SETTINGS["dataset_options"], "num_nodes": 150}
 
 

@@ -24,7 +24,7 @@ MISTAKES = [
     "train --set k=abc",
     "train --set lr=-1",
     "train --set dataset_options.nope=1",
-    "train --recipe nope",
+    "train --preset nope",
     "train --config no.toml",
     "train --graph nowhere",
     "train --graph store --memory much",
@@ -62,7 +62,7 @@ MISTAKES = [
     "reproduce table2 --device nope",
     "settings --dataset nope",
 ]
-ANSWERS = ["settings", "settings --recipe gat", "data list", "data path digits"]
+ANSWERS = ["settings", "settings --preset gat", "data list", "data path digits"]
 
 
 def write_tables() -> None:
@@ -80,7 +80,8 @@ def test_mistakes_are_reported_before_torch_is_imported(trained: Path):
     write_tables()
     code = f"""
 import sys
-from lgcn.cli.app import main
+from lgcn.__main__ import command_line
+main = command_line()
 for line in {[*MISTAKES, *ANSWERS]!r}:
     sys.argv = ["lgcn", *line.split()]
     try:

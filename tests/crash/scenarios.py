@@ -24,7 +24,7 @@ GRAPH = ("--nodes", "60", "--edges", "150", "--features", "4", "--classes", "3")
 TRAIN = ("train", "--config", "small.toml", *TABLES)
 ONE_EPOCH = ("--set", "max_epochs=1")
 IMPORT = ("import", "store", *TABLES, "--undirected")
-TABLE = ("reproduce", "table4", "--datasets", "cora", "--recipe", "default")
+TABLE = ("reproduce", "table4", "--datasets", "cora", "--preset", "default")
 OLD = b"what was here before\n"
 # Files beside the results that belong to the user, though some look like what a writer leaves.
 BYSTANDERS = (

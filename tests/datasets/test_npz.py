@@ -12,7 +12,7 @@ from lgcn import Graph
 from lgcn.datasets import dataset_files, describe, load_dataset, npz_names
 from lgcn.datasets.check import check_graph
 from lgcn.errors import DataError, UsageError
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 from lgcn.utils import arrays as arrays_module
 from lgcn.utils import memory
 from lgcn.utils.memory import PeakMemory, anonymous_memory
@@ -231,7 +231,7 @@ def test_many_sparse_features_take_no_memory_until_training(
     assert watch.peak - before < 100 * 10**6
     assert graph.num_features == 2**31
     with pytest.raises(UsageError, match=r"2147483648 features.* would need 1099"):
-        train(replace(graph, val_mask=graph.train_mask), Config.create(hidden_channels=32))
+        train(replace(graph, val_mask=graph.train_mask), Settings.create(hidden_channels=32))
 
 
 def test_arrays_that_unpack_to_far_more_are_refused(

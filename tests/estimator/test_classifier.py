@@ -22,7 +22,7 @@ from lgcn.datasets import synthetic
 from lgcn.errors import UsageError
 from lgcn.estimator import LGCNClassifier
 from lgcn.inference import predict
-from lgcn.training import Config
+from lgcn.training import Settings
 
 from .small import adjacency, parts, small
 
@@ -139,18 +139,18 @@ def test_parameters() -> None:
 
 
 def test_defaults_are_those_of_config(graph: Graph) -> None:
-    config = LGCNClassifier(max_epochs=1, random_state=5).fit(graph).config_
-    expected = Config.create(dataset="tables", max_epochs=1, seed=5).resolve(graph)
+    config = LGCNClassifier(max_epochs=1, random_state=5).fit(graph).settings_
+    expected = Settings.create(dataset="tables", max_epochs=1, seed=5).resolve(graph)
     assert config == expected
-    assert config.k == 8
-    assert config.input_scale not in (None, 1.0)
-    assert config.training == "whole"
+    assert config.model.k == 8
+    assert config.model.input_scale not in (None, 1.0)
+    assert config.sampling.training == "whole"
 
 
 def test_further_settings(graph: Graph) -> None:
-    config = small(settings={"cnn": "single", "k": 6}, max_epochs=1).fit(graph).config_
-    assert config.cnn == "single"
-    assert config.k == 4  # the argument wins
+    config = small(settings={"cnn": "single", "k": 6}, max_epochs=1).fit(graph).settings_
+    assert config.model.cnn == "single"
+    assert config.model.k == 4  # the argument wins
     with pytest.raises(UsageError, match=r"settings must not have seed: it is given by random_st"):
         small(settings={"seed": 3}).fit(graph)
     with pytest.raises(UsageError, match=r"unknown setting 'cnnn'; did you mean 'cnn'\?"):
@@ -166,9 +166,9 @@ def test_the_same_random_state_gives_the_same(graph: Graph, fitted: LGCNClassifi
     second = small(random_state=None).fit(graph)
     np.random.seed(3)  # noqa: NPY002
     again = small(random_state=None).fit(graph)
-    assert first.config_.seed == again.config_.seed != second.config_.seed
+    assert first.settings_.seed == again.settings_.seed != second.settings_.seed
     np.testing.assert_array_equal(first.predict_proba(), again.predict_proba())
-    seeds = [small(random_state=np.random.RandomState(2)).fit(graph).config_.seed for _ in "ab"]
+    seeds = [small(random_state=np.random.RandomState(2)).fit(graph).settings_.seed for _ in "ab"]
     assert seeds[0] == seeds[1]
 
 
@@ -198,13 +198,13 @@ def test_what_the_graph_decided_stays_in_a_warm_start(
 ) -> None:
     x, y, _ = parts(graph)
     classifier = small(k=None, settings={"k": None}, warm_start=True, max_epochs=1).fit(graph)
-    first = classifier.config_
+    first = classifier.settings_
     assert first.k > 8
-    second = classifier.fit(3 * x, y).config_  # alone, k would be 8
+    second = classifier.fit(3 * x, y).settings_  # alone, k would be 8
     assert (second.k, second.input_scale) == (first.k, first.input_scale)
     monkeypatch.setattr("lgcn.training.settings.MANY_LABELS", 2)
-    assert classifier.fit(x, y).config_.views == 2
-    assert small(max_epochs=1).fit(x, y).config_.views == 1
+    assert classifier.fit(x, y).settings_.optimisation.views == 2
+    assert small(max_epochs=1).fit(x, y).settings_.optimisation.views == 1
 
 
 def test_what_is_learned(graph: Graph, fitted: LGCNClassifier) -> None:

@@ -17,7 +17,7 @@ from lgcn.errors import UsageError
 from lgcn.estimator import LGCNClassifier
 from lgcn.estimator.inputs import graph_of
 from lgcn.inference import predict
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 
 from .small import adjacency, parts, small
 
@@ -240,7 +240,9 @@ def test_the_masks_of_a_graph_are_used() -> None:
     assert classifier.score() == pytest.approx(classifier.result_["test_score"])
     assert classifier.score(graph) == pytest.approx(classifier.result_["test_score"])
     # The same as the loop does with these settings.
-    config = Config.create(dataset="tables", seed=0, hidden_channels=8, k=4, lr=0.05, max_epochs=12)
+    config = Settings.create(
+        dataset="tables", seed=0, hidden_channels=8, k=4, lr=0.05, max_epochs=12
+    )
     result = train(graph, config)
     assert torch.equal(predict(result.model, graph), predict(classifier.model_, graph))
     # With labels of one's own, the masks say nothing.

@@ -20,7 +20,7 @@ from lgcn.errors import CheckpointError, UsageError, WriteError
 from lgcn.estimator import LGCNClassifier
 from lgcn.inference import predict
 from lgcn.tables.encoder import FeatureEncoder
-from lgcn.training import Config, Run, tensor_files, train
+from lgcn.training import Run, Settings, tensor_files, train
 
 from .small import parts, small
 
@@ -69,7 +69,7 @@ def test_column_names_are_saved(graph: Graph, tmp_path: Path) -> None:
     small(max_epochs=1, random_state=np.random.RandomState(0)).fit(frame, y, edges).save(tmp_path)
     loaded = LGCNClassifier.load(tmp_path)
     assert loaded.feature_names_in_.tolist() == list(frame.columns)
-    assert loaded.random_state == loaded.config_.seed
+    assert loaded.random_state == loaded.settings_.seed
     with pytest.raises(ValueError, match="feature names should match"):
         loaded.predict(frame[frame.columns[::-1]])
 
@@ -89,7 +89,7 @@ def test_how_features_were_made_is_saved(graph: Graph, tmp_path: Path) -> None:
 
 def test_a_run_of_the_command_line_can_be_loaded(tmp_path: Path) -> None:
     graph = synthetic(num_nodes=200, num_classes=3, num_features=8, noise=1.0, num_val=40)
-    result = train(graph, Config.create(dataset="tables", seed=4, max_epochs=3), out=tmp_path)
+    result = train(graph, Settings.create(dataset="tables", seed=4, max_epochs=3), out=tmp_path)
     loaded = LGCNClassifier.load(tmp_path, device="cpu")
     assert loaded.classes_.tolist() == ["0", "1", "2"]
     assert (loaded.max_epochs, loaded.random_state, loaded.device) == (3, 4, "cpu")

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from torch.nn import Identity
 from lgcn import LGCN, Graph, LGConv
 from lgcn.errors import UsageError
 from lgcn.nn import GCNLayer
-from lgcn.training import Config
+from lgcn.training import Settings
 
 RandomGraph = Callable[..., Graph]
 
@@ -192,9 +191,9 @@ def test_reset_parameters(random_graph: RandomGraph) -> None:
     assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-def test_defaults_are_those_of_config() -> None:
+def test_defaults_are_the_settings_of_cora() -> None:
     options = inspect.signature(LGCN).parameters
-    shared = {f.name: f.default for f in fields(Config) if f.name in options}
+    shared = Settings.create(dataset="cora").model.options()
     own = {name for name, option in options.items() if option.kind is option.KEYWORD_ONLY}
     assert set(shared) == own
     assert {name: options[name].default for name in shared} == shared

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from lgcn import datasets as data
+from lgcn.__main__ import command_line
 from lgcn.cli import app as cli
 from lgcn.errors import DataError
 from lgcn.paper import command as cli_reproduce
@@ -111,7 +112,7 @@ def test_failed_runs_end_in_an_error_after_the_table(
     fake(run_without_citeseer)
     monkeypatch.setattr(sys, "argv", ["lgcn", *PLANETOID])
     with pytest.raises(SystemExit) as end:
-        cli.main()
+        command_line()()
     assert end.value.code == 1
     out, err = capsys.readouterr()
     assert "50.0 (1)" in out
@@ -136,7 +137,7 @@ def test_no_data_at_all_is_an_error(lgcn_: Callable[..., Any], place: Path) -> N
         (["picture"], ["'picture'", "table2", "ablation", "all"]),
         (["table2", "--models", "gcn,gst"], ["'gst'", "did you mean 'gat'"]),
         (["table2", "--datasets", "corra"], ["'corra'", "did you mean 'cora'"]),
-        (["table2", "--recipe", "papr"], ["'papr'", "did you mean 'paper'"]),
+        (["table2", "--preset", "papr"], ["'papr'", "did you mean 'paper'"]),
         (["table2", "--quick", "--full"], ["--quick", "--full"]),
         (["table2", "--processes", "0"], ["--processes", "at least 1"]),
         (["table2", "--seeds", "0"], ["--seeds", "at least 1"]),
@@ -166,6 +167,7 @@ def test_ctrl_c_says_how_to_go_on(
 
 def test_the_help_names_every_target() -> None:
     """Typed there, since plans are not imported for a help text."""
+    command_line()
     [argument] = [
         p
         for p in typer.main.get_command(cli.app).commands["reproduce"].params  # type: ignore[attr-defined]
@@ -187,8 +189,8 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_real_table(lgcn_: Callable[..., Any], data_root: Path, place: Path) -> None:
-    """Two systems with two recipes, for a few epochs; a run's command gives the same score."""
-    arguments = ("reproduce", "table4", "--quick", "--datasets", "cora", "--recipe", "released")
+    """Two systems with two presets, for a few epochs; a run's command gives the same score."""
+    arguments = ("reproduce", "table4", "--quick", "--datasets", "cora", "--preset", "released")
     found = lgcn_(*arguments, "--processes", "1", "--device", "cpu", "--json").json
     assert found["runs"] == {"run": 2, "reused": 0}
     rows = found["tables"]["table4"]["rows"]

@@ -12,7 +12,7 @@ from lgcn.paper import jobs, systems
 from lgcn.paper.jobs import Job, canonical, command, full_settings, make_job, run_job
 from lgcn.paper.plans import make_plans
 from lgcn.paper.systems import SYSTEMS, System
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 from lgcn.training.settings import merge_settings
 
 
@@ -23,20 +23,20 @@ def all_jobs() -> list[Job]:
     return [job for plan in plans for job in plan.all_jobs()]
 
 
-def config_of(job: Job) -> Config:
+def config_of(job: Job) -> Settings:
     options = job.dataset_options
-    return Config.create(
+    return Settings.create(
         dataset=job.dataset, dataset_options=options, seed=job.seed, **job.settings
     )
 
 
-def test_settings_that_the_recipe_has_are_left_out() -> None:
-    plain = make_job("lgcn", "cora", 0, {"recipe": "default"})
-    assert plain.settings == {"recipe": "default"}
+def test_settings_that_the_preset_has_are_left_out() -> None:
+    plain = make_job("lgcn", "cora", 0, {"preset": "default"})
+    assert plain.settings == {"preset": "default"}
     assert make_job("lgcn", "cora", 0, {"k": 8, "max_nodes": 2000}) == plain
-    assert make_job("lgcn", "cora", 0, {"k": 16}).settings == {"recipe": "default", "k": 16}
-    # On PPI, 64 is the recipe's.
-    assert make_job("lgcn", "ppi", 0, {"k": 64}).settings == {"recipe": "default"}
+    assert make_job("lgcn", "cora", 0, {"k": 16}).settings == {"preset": "default", "k": 16}
+    # On PPI, 64 is the preset's.
+    assert make_job("lgcn", "ppi", 0, {"k": 64}).settings == {"preset": "default"}
 
 
 def test_tables_share_runs() -> None:
@@ -65,7 +65,7 @@ def test_ids_are_distinct(all_jobs: list[Job]) -> None:
 def test_ids_stay() -> None:
     """Records are found by them: these were written by earlier versions."""
     assert make_job("gcn", "cora", 3, {}).id == "cora/gcn-45277762/seed-3"
-    changed = make_job("lgcn", "pubmed", 0, {"recipe": "released", "dropout": 0.16})
+    changed = make_job("lgcn", "pubmed", 0, {"preset": "released", "dropout": 0.16})
     assert changed.id == "pubmed/lgcn-8f5d37e4/seed-0"
     assert make_job("planetoid", "cora", 0, {}).id == "cora/planetoid-44136fa3/seed-0"
 
@@ -88,9 +88,9 @@ def test_commands_repeat_the_run(all_jobs: list[Job]) -> None:
         settings = merge_settings(
             [v for f, v in zip(words[2::2], words[3::2], strict=True) if f == "--set"]
         )
-        given = {"dataset": flags["--dataset"], "recipe": flags["--recipe"], "seed": 7}
+        given = {"dataset": flags["--dataset"], "preset": flags["--preset"], "seed": 7}
         assert flags["--seed"] == "7"
-        assert Config.create(**given, **settings) == config_of(job)
+        assert Settings.create(**given, **settings) == config_of(job)
 
 
 def test_full_settings_are_all_that_matter(all_jobs: list[Job]) -> None:

@@ -7,10 +7,10 @@ import pytest
 from lgcn.errors import UsageError
 from lgcn.paper import printed as paper
 from lgcn.paper.jobs import Job, run_job
-from lgcn.paper.plans import ABLATION, BEST, RECIPES, TARGETS, Plan, make_plans
+from lgcn.paper.plans import ABLATION, BEST, PRESETS, TARGETS, Plan, make_plans
 from lgcn.paper.systems import SYSTEMS
-from lgcn.training import Config
-from lgcn.training.recipes import recipe_names
+from lgcn.training import Settings
+from lgcn.training.presets import preset_names
 
 
 def plan(target: str, **options: Any) -> Plan:
@@ -18,13 +18,13 @@ def plan(target: str, **options: Any) -> Plan:
     return found
 
 
-def config(job: Job) -> Config:
-    return Config.create(dataset=job.dataset, seed=job.seed, **job.settings)
+def config(job: Job) -> Settings:
+    return Settings.create(dataset=job.dataset, seed=job.seed, **job.settings)
 
 
-def changes(job: Job, recipe: str) -> dict[str, Any]:
-    """What a run has otherwise than a recipe."""
-    base = Config.create(dataset=job.dataset, recipe=recipe).to_dict()
+def changes(job: Job, preset: str) -> dict[str, Any]:
+    """What a run has otherwise than a preset."""
+    base = Settings.create(dataset=job.dataset, preset=preset).to_dict()
     own = config(job).to_dict()
     return {key: value for key, value in own.items() if value != base[key]}
 
@@ -43,8 +43,8 @@ def test_systems_beside_the_paper_s() -> None:
     assert {row.system for row in plan("table3").rows} >= {"gat", "mlp", "zeros", "lookup"}
 
 
-def test_all_recipes_exist_and_settings_are_valid() -> None:
-    assert set(recipe_names()) >= RECIPES.keys()
+def test_all_presets_exist_and_settings_are_valid() -> None:
+    assert set(preset_names()) >= PRESETS.keys()
     for one in make_plans("all", seeds=1):
         for job in one.all_jobs():
             if SYSTEMS[job.system].function is None:
@@ -52,14 +52,14 @@ def test_all_recipes_exist_and_settings_are_valid() -> None:
                 assert model == job.system.partition("-")[0]
 
 
-def test_each_recipe_is_a_row() -> None:
+def test_each_preset_is_a_row() -> None:
     for target in ("table2", "table3"):
         rows = [row for row in plan(target).rows if row.system == "lgcn"]
-        assert [row.settings["recipe"] for row in rows] == ["paper", "released", "default"]
-        assert [row.label for row in rows] == [f"LGCN_sub ({RECIPES[r]})" for r in RECIPES]
+        assert [row.settings["preset"] for row in rows] == ["paper", "released", "default"]
+        assert [row.label for row in rows] == [f"LGCN_sub ({PRESETS[r]})" for r in PRESETS]
     rows = plan("table4").rows
-    assert sorted((row.system, row.settings["recipe"]) for row in rows) == sorted(
-        (system, recipe) for system in ("lgcn", "lgcn-gcn") for recipe in RECIPES
+    assert sorted((row.system, row.settings["preset"]) for row in rows) == sorted(
+        (system, preset) for system in ("lgcn", "lgcn-gcn") for preset in PRESETS
     )
 
 
@@ -67,14 +67,14 @@ def test_table_4_changes_the_layer_alone() -> None:
     for row in plan("table4").rows:
         [job] = plan("table4", seeds=1).jobs(row, "citeseer")
         expected = {"layer": "gcn"} if row.system == "lgcn-gcn" else {}
-        assert changes(job, row.settings["recipe"]) == expected
+        assert changes(job, row.settings["preset"]) == expected
 
 
-@pytest.mark.parametrize("recipe", [None, "released"])
-def test_table_5_changes_the_training_alone(recipe: str | None) -> None:
-    one = plan("table5", recipe=recipe, seeds=1)
+@pytest.mark.parametrize("preset", [None, "released"])
+def test_table_5_changes_the_training_alone(preset: str | None) -> None:
+    one = plan("table5", preset=preset, seeds=1)
     jobs = {row.label: one.jobs(row, "cora")[0] for row in one.rows}
-    base = recipe or "default"
+    base = preset or "default"
     assert changes(jobs["LGCN_whole"], base) == {"training": "whole"}
     hop, whole = (config(jobs[f"LGCN_sub, {how}"]) for how in ("one hop", "Algorithm 1"))
     assert (hop.max_hops, hop.max_nodes, hop.resample) == (1, None, False)
@@ -95,20 +95,20 @@ def test_deepwalk_by_its_paper_and_by_its_program() -> None:
         assert job.settings == {"walks_per_node": 10, "window": 5, "dimensions": 64}
 
 
-def test_the_best_recipe_stands_beside_itself_without_lgcls() -> None:
+def test_the_best_preset_stands_beside_itself_without_lgcls() -> None:
     one = plan("best")
     whole, without, gcn, searched = one.rows
     assert len(one.jobs(whole, "cora")) == 20
     for row, expected in ((whole, {}), (without, {"num_layers": 0}), (gcn, {"layer": "gcn"})):
         job = one.jobs(row, "cora")[0]
-        assert config(job).recipe == "best"
+        assert config(job).preset == "best"
         assert changes(job, "best") == expected
     assert config(one.jobs(searched, "cora")[0]).num_layers == 0
     assert len(plan("best", seeds=2).jobs(whole, "cora")) == 2
 
 
 @pytest.mark.parametrize("target", ["best-graphs", "best-ppi"])
-def test_rivals_stand_beside_the_best_recipe_and_its_ablations(target: str) -> None:
+def test_rivals_stand_beside_the_best_preset_and_its_ablations(target: str) -> None:
     one = plan(target)
     dataset = one.datasets[-1]
     expected = [{}, {"num_layers": 0}, {"layer": "gcn"}]
@@ -119,7 +119,7 @@ def test_rivals_stand_beside_the_best_recipe_and_its_ablations(target: str) -> N
     rivals = [run for run in rest if run.model != "lgcn"]
     models = {"best-graphs": ["gcn", "gat", "sage", "mlp"], "best-ppi": ["gat", "gcnii", "sage"]}
     assert [rival.model for rival in rivals] == models[target]
-    searched = [(run.recipe, run.num_layers) for run in rest if run.model == "lgcn"]
+    searched = [(run.preset, run.num_layers) for run in rest if run.model == "lgcn"]
     assert searched == ([("best-without", 0)] if target == "best-graphs" else [])
     # On whole graphs, to the end.
     assert {rival.training for rival in rivals} == {"whole"}
@@ -238,16 +238,16 @@ def test_all_has_every_target_once() -> None:
     assert [one.target for one in make_plans("all")] == list(TARGETS)
 
 
-def test_choosing_data_sets_models_and_recipe() -> None:
-    one = plan("table2", datasets=["pubmed"], models=["lgcn", "gcn"], recipe="paper")
+def test_choosing_data_sets_models_and_preset() -> None:
+    one = plan("table2", datasets=["pubmed"], models=["lgcn", "gcn"], preset="paper")
     assert one.datasets == ("pubmed",)
     assert [row.label for row in one.rows] == ["GCN", "LGCN_sub (text as written)"]
     # Of all, those that have something left.
     assert [p.target for p in make_plans("all", models=["lgcn-gcn"])] == ["table4", *BEST]
     on_ppi = ["table3", "figure5", "best-ppi"]
     assert [p.target for p in make_plans("all", datasets=["ppi"])] == on_ppi
-    assert plan("figure5", recipe="released").rows[0].settings["recipe"] == "released"
-    assert [p.target for p in make_plans("all", recipe="paper")] == list(TARGETS)
+    assert plan("figure5", preset="released").rows[0].settings["preset"] == "released"
+    assert [p.target for p in make_plans("all", preset="paper")] == list(TARGETS)
 
 
 @pytest.mark.parametrize(
@@ -260,11 +260,11 @@ def test_choosing_data_sets_models_and_recipe() -> None:
         ("table2", {"datasets": ["Coro"]}, ["'Coro'", "did you mean 'cora'"]),
         ("table2", {"datasets": ["ppi"]}, ["table2 has no data set 'ppi'", "citeseer"]),
         ("all", {"datasets": ["digits"]}, ["'digits'", "ppi-rederived"]),
-        ("all", {"recipe": "release"}, ["'release'", "did you mean 'released'"]),
-        ("table2", {"recipe": "gcn"}, ["'gcn'", "default"]),
+        ("all", {"preset": "release"}, ["'release'", "did you mean 'released'"]),
+        ("table2", {"preset": "gcn"}, ["'gcn'", "default"]),
         ("table2", {"seeds": 0}, ["--seeds", "at least 1", "0"]),
-        ("ablation", {"recipe": "paper"}, ["released", "paper"]),
-        ("text", {"recipe": "released"}, ["'paper'", "released"]),
+        ("ablation", {"preset": "paper"}, ["released", "paper"]),
+        ("text", {"preset": "released"}, ["'paper'", "released"]),
     ],
 )
 def test_wrong_names_are_answered_with_valid_ones(

@@ -16,7 +16,7 @@ from .fakes import fake_job, fake_record, fake_result, write_fake
 
 @pytest.fixture(scope="module")
 def job() -> Job:
-    return make_job("lgcn", "digits", 2, {"recipe": "released", "max_epochs": 2, "k": 4})
+    return make_job("lgcn", "digits", 2, {"preset": "released", "max_epochs": 2, "k": 4})
 
 
 def test_a_real_record(job: Job, tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_real_record(job: Job, tmp_path: Path) -> None:
     [read] = read_records(path)
     assert list(read) == ["format", "job", "command", "settings", "result", "machine"]
     assert read["job"] == job.to_dict()
-    command = "lgcn train --dataset digits --recipe released --seed 2 --set k=4 --set max_epochs=2"
+    command = "lgcn train --dataset digits --preset released --seed 2 --set k=4 --set max_epochs=2"
     assert read["command"] == command
     assert read["settings"]["optimizer"] == "nadam"
     assert read["settings"]["max_epochs"] == read["result"]["epochs"] == 2
@@ -40,7 +40,7 @@ def test_a_real_record(job: Job, tmp_path: Path) -> None:
     assert Records(tmp_path).find(job)[0] == json.loads(json.dumps(record))
 
 
-def test_a_changed_recipe_makes_records_stale(job: Job, tmp_path: Path) -> None:
+def test_a_changed_preset_makes_records_stale(job: Job, tmp_path: Path) -> None:
     record = make_record(job, fake_result(), {})
     write_fake(tmp_path, record)
     assert Records(tmp_path).find(job) == (json.loads(json.dumps(record)), None)

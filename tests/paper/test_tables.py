@@ -163,7 +163,7 @@ def test_rough_products_are_said(plans: dict[str, Plan], tmp_path: Path) -> None
     assert ROUGH_PRODUCTS not in make_table(plan, tmp_path).notes
 
 
-def test_differences_of_the_best_recipe(tables: dict[str, Table]) -> None:
+def test_differences_of_the_best_preset(tables: dict[str, Table]) -> None:
     table = tables["best"]
     for dataset in table.datasets:
         first, *others = (table.entry(row, dataset) for row in table.labels)
@@ -236,7 +236,7 @@ def test_notes(tables: dict[str, Table]) -> None:
 def test_each_row_has_a_command(tables: dict[str, Table]) -> None:
     commands: dict[str, Any] = dict(tables["figure5"].commands)
     assert (
-        commands["k = 8"] == "lgcn train --dataset DATASET --recipe default --seed SEED --set k=8"
+        commands["k = 8"] == "lgcn train --dataset DATASET --preset default --seed SEED --set k=8"
     )
     split = tables["best-graphs"].commands["GCN"]
     assert split.endswith("--seed SEED --set dataset_options.split_seed=SEED")

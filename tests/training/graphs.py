@@ -9,7 +9,7 @@ from torch.nn import Module
 
 from lgcn.datasets import synthetic
 from lgcn.graph import Graph
-from lgcn.training import Config
+from lgcn.training import Settings
 
 
 def small_graph(num_nodes: int = 200, seed: int = 0) -> Graph:
@@ -37,7 +37,7 @@ def several_graphs() -> Graph:
     return Graph.concat(parts)
 
 
-def settings(**given: Any) -> Config:
+def settings(**given: Any) -> Settings:
     """A small model, and few epochs on the whole graph where nothing else is given."""
     small: dict[str, Any] = {
         "dataset": "cora",  # the paper's settings, where these say nothing else
@@ -52,7 +52,9 @@ def settings(**given: Any) -> Config:
         "evaluate_on": "graph",
         "num_workers": 0,
     }
-    return Config.create(**{**small, **given})
+    if given.get("model", "lgcn") != "lgcn":  # which has no LGCLs
+        del small["k"], small["lgcl_channels"]
+    return Settings.create(**{**small, **given})
 
 
 def digest(model: Module) -> str:

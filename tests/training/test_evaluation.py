@@ -87,7 +87,7 @@ def test_sampled_neighbours_score_each_node_once(
     assert max(int(part.rowptr.diff().max()) for part in parts) == 3
     again = evaluation_graphs(graph, config)
     assert all(torch.equal(a.n_id, b.n_id) for a, b in zip(parts, again, strict=True))
-    full = evaluation_graphs(graph, replace(config, fanout=(90, 80), with_replacement=True))
+    full = evaluation_graphs(graph, config.replace(fanout=(90, 80), with_replacement=True))
     assert all(set(part.rowptr.diff().tolist()) <= {90, 80, 0} for part in full)
 
 

@@ -68,7 +68,7 @@ def test_graphsage_learns_on_sampled_neighbours(aggregator: str):
         lr=0.02,
         dropout=0.0,
     )
-    first, second = (train(several_graphs(), replace(config, num_workers=n)).record for n in (0, 2))
+    first, second = (train(several_graphs(), config.replace(num_workers=n)).record for n in (0, 2))
     assert first["test_score"] > 0.72  # all labels for all nodes: 0.67
     assert first["steps"] == 3 * first["epochs"]
     assert lasting(first) == lasting(second)
@@ -137,8 +137,8 @@ def test_steps_end_training_and_the_end_is_evaluated(max_steps: int, epochs: int
 
 def test_steps_that_fill_epochs_change_nothing():
     config = settings(training="subgraph", max_nodes=40, n_init=8)
-    by_epochs = train(small_graph(), replace(config, max_epochs=2))
-    by_steps = train(small_graph(), replace(config, max_steps=8))
+    by_epochs = train(small_graph(), config.replace(max_epochs=2))
+    by_steps = train(small_graph(), config.replace(max_steps=8))
     assert digest(by_steps.model) == digest(by_epochs.model)
 
 
@@ -193,7 +193,7 @@ def test_same_seed_same_numbers_other_seed_others():
     first, second = train(graph, config), train(graph, config)
     assert digest(first.model) == digest(second.model)
     assert lasting(first.record) == lasting(second.record)
-    other = train(graph, replace(config, seed=1))
+    other = train(graph, config.replace(seed=1))
     assert digest(other.model) != digest(first.model)
 
 
@@ -265,9 +265,9 @@ def test_evaluation_on_sub_graphs_takes_each_splits_surroundings():
     assert torch.equal(test.n_id, graph.test_mask.nonzero().squeeze(1))
     assert val.test_mask is None
     assert test.val_mask is None
-    one_hop = loop.evaluation_graphs(graph, replace(config, max_hops=1))
+    one_hop = loop.evaluation_graphs(graph, config.replace(max_hops=1))
     assert val.num_nodes < one_hop[0].num_nodes
-    record = train(graph, replace(config, max_epochs=2)).record
+    record = train(graph, config.replace(max_epochs=2)).record
     assert record["test_score"] is not None
 
 
@@ -331,10 +331,10 @@ def test_settings_that_depend_on_the_graph_are_filled_in(tmp_path: Path):
     result = train(graph, config, out=tmp_path)
     stored, _ = Run(tmp_path).read()
     assert stored == config.resolve(graph)
-    assert all(layer.k == stored.k for layer in result.model.layers)
+    assert all(layer.k == stored.model.k for layer in result.model.layers)
     again = train(graph, stored)
     assert digest(again.model) == digest(result.model)
-    epochs = config.max_epochs
+    epochs = config.optimisation.max_epochs
     last = train_epochs(graph, config, epochs)
     assert digest(last) == digest(train_epochs(graph, stored, epochs))
 

@@ -1,13 +1,14 @@
 """One step of training: what is kept, what is captured, and that nothing changes by it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
 from lgcn import Graph, load_dataset
 from lgcn.errors import TrainingDiverged, UsageError
-from lgcn.training import Config, loop, train
+from lgcn.training import Settings, loop, train
 from lgcn.training.loop import train_epochs
 from lgcn.training.step import Step, can_capture
 
@@ -19,7 +20,7 @@ def graph() -> Graph:
     return small_graph()
 
 
-def make_step(graph: Graph, config: Config, fixed: bool) -> Step:
+def make_step(graph: Graph, config: Settings, fixed: bool) -> Step:
     torch.manual_seed(0)
     model = torch.nn.Linear(graph.num_features, graph.num_classes)
 
@@ -70,12 +71,17 @@ def test_a_batch_without_training_nodes_is_no_step(graph: Graph) -> None:
 
 
 def test_what_can_be_captured() -> None:
-    assert can_capture(settings())
-    assert not can_capture(settings(capture=False))
-    assert not can_capture(settings(optimizer="nadam"))
-    assert not can_capture(settings(zeros="pad", adj_dropout=0.1))
-    assert can_capture(settings(zeros="pad", adj_dropout=0.0))
-    assert can_capture(settings(zeros="pad", adj_dropout=0.1, layer="gcn"))
+    def captured(**given: Any) -> bool:
+        chosen = settings(**given)
+        return can_capture(chosen.build_model(5, 3), chosen)
+
+    assert captured()
+    assert not captured(capture=False)
+    assert not captured(optimizer="nadam")
+    assert not captured(zeros="pad", adj_dropout=0.1)
+    assert captured(zeros="pad", adj_dropout=0.0)
+    assert captured(zeros="pad", adj_dropout=0.1, layer="gcn")
+    assert not can_capture(torch.nn.Linear(5, 3), settings())
 
 
 def test_epochs_alone_give_the_weights_of_the_whole_training(graph: Graph) -> None:

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from lgcn.estimator import LGCNClassifier
-from lgcn.nn.models import MODELS
-from lgcn.paper.baselines.planetoid import train_planetoid
-from lgcn.training import Config, step, train
+from lgcn.paper.baselines.planetoid.training import train_planetoid
+from lgcn.training import Settings, step, train
+from lgcn.training.models import model_names
 
 from .graphs import digest, settings, small_graph
 
@@ -38,7 +38,7 @@ def somebody_drawing() -> Iterator[None]:
         thread.join()
 
 
-def in_threads(config: Config, fits: int = 6) -> set[str]:
+def in_threads(config: Settings, fits: int = 6) -> set[str]:
     """The hashes of the weights of trainings on one graph, in four threads."""
     graph = small_graph()
     with ThreadPoolExecutor(4) as pool:
@@ -54,7 +54,7 @@ SUBGRAPHS = {"training": "subgraph", "max_nodes": 60, "n_init": 10, "num_workers
         {},
         SUBGRAPHS,
         {"views": 2, "agreement": 1.0, "node_dropout": 0.3, "layer_dropout": 0.3},
-        *({"model": model} for model in MODELS if model != "lgcn"),
+        *({"model": model} for model in model_names() if model != "lgcn"),
     ],
     ids=str,
 )
@@ -78,7 +78,7 @@ def test_fits_of_one_seed_in_several_threads_give_one_model() -> None:
             assert set(pool.map(fit, [training] * 6)) == {alone}
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", model_names())
 def test_training_neither_reads_nor_changes_the_global_generator(model: str) -> None:
     config = settings(model=model, max_epochs=2)
     torch.manual_seed(1)

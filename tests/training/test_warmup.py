@@ -25,10 +25,10 @@ for options in ({}, {"max_expand": 1}, {"max_expand": [2, 1], "max_hops": 1}):
 TRAIN = """
 import json
 from lgcn import load_dataset
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 from lgcn.training.warmup import kernels
 for training in ("whole", "subgraph"):
-    config = Config.create(dataset="digits", training=training, max_epochs=2)
+    config = Settings.create(dataset="digits", training=training, max_epochs=2)
     train(load_dataset("digits"), config)
 """
 REPORT = """

@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lgcn.nn.models import model_class
+import lgcn.paper  # noqa: F401 (registers the baselines)
 from lgcn.ops.dropout import drop_rows, drop_whole, dropout, torch_dropout
-from lgcn.utils.choices import MODELS
+from lgcn.training.models import model_names, network_class
 from lgcn.utils.generators import (
     Generators,
     current_generator,
@@ -80,14 +80,14 @@ def test_torchs_dropout_at_its_limits() -> None:
         assert torch.equal(torch_dropout(x, 0.5, training=False), x)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", model_names())
 def test_weights_are_those_of_the_global_generator(model: str) -> None:
     options = {"aggregator": "lstm"} if model == "sage" else {}
     torch.manual_seed(4)
-    expected = model_class(model)(6, 3, **options).state_dict()
+    expected = network_class(model)(6, 3, **options).state_dict()
     before = torch.get_rng_state()
     with initializing_from(seeded(4)):
-        found = model_class(model)(6, 3, **options).state_dict()
+        found = network_class(model)(6, 3, **options).state_dict()
     assert torch.equal(torch.get_rng_state(), before)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[key], expected[key]) for key in expected)

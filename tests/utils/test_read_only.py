@@ -32,14 +32,14 @@ for folder in (Path.cwd(), Path.home(), Path(os.environ["PYTHONPATH"])):
     else:
         raise AssertionError(f"{folder} can be written to")
 import lgcn
-from lgcn.cli import app as cli
+from lgcn.__main__ import command_line
 from lgcn.ops.dropout import dropout
 from lgcn.training.warmup import kernels
 
 def command(*arguments):
     sys.argv = ["lgcn", *arguments]
     try:
-        cli.main()
+        command_line()()
     except SystemExit as end:
         return end.code or 0
 

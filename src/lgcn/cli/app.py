@@ -18,6 +18,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from lgcn.cli import settings as cli_settings
 from lgcn.cli import store as cli_store
 from lgcn.cli.data import data_app
 from lgcn.cli.options import GraphStore, Json, MemoryCeiling, OtherDataset, Root, RunFolder
@@ -34,7 +35,6 @@ from lgcn.errors import (
     first_line_of,
     ran_out_of_memory,
 )
-from lgcn.paper import command as cli_reproduce
 from lgcn.utils.progress import epoch_progress, step_progress
 from lgcn.utils.sizes import parse_memory
 
@@ -55,7 +55,7 @@ app.add_typer(data_app, name="data")
 app.command(cls=Command)(cli_store.generate)
 app.command("import", cls=Command)(takes_tables(cli_store.import_, leave_out=("edges", "directed")))
 app.command(cls=Command)(takes_tables(cli_store.embed, only=OF_NEW_TABLES))
-app.command(cls=Command)(cli_reproduce.reproduce)
+app.command(cls=Command)(cli_settings.settings)
 
 
 def main() -> None:
@@ -161,9 +161,8 @@ def train(
     dataset: Annotated[
         str | None, typer.Option(help="Name or .npz path; see `lgcn data list`. Default: digits.")
     ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="Settings that belong together: paper, released, gcn, gat, ..."),
+    preset: Annotated[
+        str | None, typer.Option(help="A preset; explicit settings override it.")
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings; flags win over it.")
@@ -185,20 +184,16 @@ def train(
     as_json: Json = False,
     tables: dict[str, Any],
 ) -> None:
-    """Train an LGCN, or a baseline (--recipe), on a data set or your own tables, and score it."""
+    """Train an LGCN, or a baseline (--preset), on a data set or your own tables, and score it."""
     from lgcn.datasets import DATASETS, check_dataset, load_dataset
     from lgcn.store.format import is_store
-    from lgcn.training import Config, Run
+    from lgcn.training import Run, Settings
     from lgcn.training.settings import merge_settings
 
-    settings = {} if config is None else Config.from_toml(config)
-    for key, value in merge_settings(set_ or []).items():
-        if isinstance(value, dict) and isinstance(settings.get(key), dict):
-            value = {**settings[key], **value}
-        settings[key] = value
+    settings = merge_settings(set_ or [], {} if config is None else Settings.from_toml(config))
     flags = {
         "dataset": dataset,
-        "recipe": recipe,
+        "preset": preset,
         "seed": seed,
         "memory": memory,
         "max_steps": max_steps,
@@ -220,8 +215,8 @@ def train(
             raise UsageError("--resume needs --out, the folder of the run to resume")
         run = Run(folder)
         chosen, _ = run.read()
-        before = chosen.to_dict()
-        after = Config.create(**{**before, **settings}).to_dict()
+        before = chosen.flat()
+        after = chosen.replace(**settings).flat()
         changed = [key for key in settings if after[key] != before[key]]
         if changed:
             raise UsageError(
@@ -233,7 +228,7 @@ def train(
             _report(run.result(), as_json)
             return
     else:
-        chosen = Config.create(**settings)
+        chosen = Settings.create(**settings)
         options = chosen.dataset_options
         name = Path(str(options.get("nodes") or options.get("path") or chosen.dataset)).stem
         run = Run(folder if folder is not None else _new_folder(name, chosen.seed))
@@ -252,7 +247,8 @@ def train(
     loaded = load_dataset(chosen.dataset, root, **chosen.dataset_options)
     from lgcn.training import train as run_training
 
-    with epoch_progress(chosen.max_epochs, chosen.patience, console=err) as on_epoch:
+    limits = chosen.optimisation
+    with epoch_progress(limits.max_epochs, limits.patience, console=err) as on_epoch:
         try:
             result = run_training(
                 loaded,
@@ -440,41 +436,6 @@ def predict(
     silent = f", {written.abstained} of them left open" if abstain_below is not None else ""
     told = err if is_stream(output) else out  # which may be where the predictions went
     told.print(escape(f"wrote {written.nodes} predictions to {output}{silent}"), soft_wrap=True)
-
-
-@app.command(cls=Command)
-def settings(
-    dataset: Annotated[
-        str | None, typer.Option(help="Those of this data set; `tables` is any graph of your own.")
-    ] = None,
-    recipe: Annotated[str | None, typer.Option(help="Those of this recipe.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="With this one, e.g. --set labels=many."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """The settings that --set and config files take, with their defaults."""
-    from lgcn.datasets import describe
-    from lgcn.training import Config
-    from lgcn.training.settings import merge_settings
-
-    if dataset is not None:
-        describe(dataset)  # a name that is wrong has no settings
-    flags = {"dataset": dataset, "recipe": recipe}
-    given = merge_settings(set_ or [])
-    given |= {key: value for key, value in flags.items() if value is not None}
-    values = (Config.create(**given) if given else Config()).to_dict()
-    if as_json:
-        print_json({key: {"default": values[key], "what": doc} for key, doc in Config.describe()})
-        return
-    table = Table("setting", "default", "what")
-    for key, doc in Config.describe():
-        value = values[key]
-        table.add_row(key, "none" if value is None else escape(str(value)), escape(doc))
-    out.print(table)
-    if not given:
-        out.print("Recipes and data sets change some: lgcn settings --dataset tables")
 
 
 @app.command(cls=Command)

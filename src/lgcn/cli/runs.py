@@ -51,11 +51,11 @@ class TrainedRun:
         from lgcn.training import Run
 
         self.folder, self._root = Run(run), root
-        config, self.spec = self.folder.read_finished()
+        settings, self.spec = self.folder.read_finished()
         new_tables = "edges" in tables or "nodes" in tables
         one_source(dataset, store, new_tables)
-        self._name = dataset or config.dataset
-        self._options = dict(config.dataset_options) if self._name == config.dataset else {}
+        self._name = dataset or settings.dataset
+        self._options = dict(settings.dataset_options) if self._name == settings.dataset else {}
         if store is None and self._name not in DATASETS and is_store(self._name):
             store = Path(self._name)
         if store is not None:

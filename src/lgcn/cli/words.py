@@ -61,9 +61,10 @@ def in_flags(text: str) -> str:
     """
     flags = _flags.get()
     if "set_" in flags:  # a setting has its name on the command line too
-        from lgcn.training.settings import Config
+        from lgcn.training.settings import TOP, flat_names
 
-        flags = {name: flags[name] for name in flags if name not in Config.__dataclass_fields__}
+        settings = {*TOP, *flat_names()}
+        flags = {name: flags[name] for name in flags if name not in settings}
     words = _one_of(name for name in flags if name in _WORDS)
     tables = _one_of(name for name in flags if name in _TABLES)
     rules = (

@@ -37,8 +37,9 @@ from lgcn.estimator.inputs import (
 from lgcn.graph import Graph
 from lgcn.nn import whole_graph as inference
 from lgcn.nn.lgcn import LGCN
-from lgcn.training import Config, train
+from lgcn.training import Settings, train
 from lgcn.training.calibration import calibrated
+from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
     r"""An LGCN that classifies the nodes of a graph, as a scikit-learn estimator.
 
     Arguments that are ``None`` have the defaults for own data, ``lgcn settings`` says which; the
-    settings are described in :class:`lgcn.training.Config` and :class:`lgcn.LGCN`.
+    settings are described in :class:`lgcn.training.Settings` and :class:`lgcn.LGCN`.
 
     Args:
         k: Values that an LGCL selects for each feature. (default: 8)
@@ -77,7 +78,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         max_epochs: Epochs at most.
         patience: Epochs without a better validation score before training stops.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        settings: Further settings of :class:`lgcn.training.Config`, by name. (default: none)
+        settings: Further settings of :class:`lgcn.training.Settings`, by name. (default: none)
         validation_fraction: Share of the labelled nodes that are kept from training to choose the
             best epoch and the temperature of the probabilities. It is not used where the graph
             brings a validation mask. With 0 the training nodes serve for that too, and the
@@ -99,19 +100,19 @@ class LGCNClassifier(  # type: ignore[call-arg]
         encoder_: How the features were made of the user's columns, for importing new tables the
             same way; ``None`` where they came as numbers.
         model_: The :class:`lgcn.LGCN`, with its best weights.
-        config_: The settings of the training, with all choices made.
+        settings_: The settings of the training, with all choices made.
         result_: What was measured: scores, best epoch, temperature, calibration errors.
         temperature_: By what scores are divided to make probabilities.
         multi_label_: Whether a node can have several labels.
     """
 
     classes_: Array
-    config_: Config
     encoder_: FeatureEncoder | None
     graph_: Graph | None
     has_edges_: bool
     model_: LGCN
     n_features_in_: int
+    settings_: Settings
     temperature_: float
 
     def __init__(
@@ -179,7 +180,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         """
         warm = self.warm_start and hasattr(self, "model_")
         seed = self._seed()
-        config = self._config(seed, warm)
+        chosen = self._chosen(seed, warm)
         whole, labels = self._read(X, y, edges, graph, warm)
         masks = split_masks(
             None if y is not None or graph is not None else whole,
@@ -192,17 +193,18 @@ class LGCNClassifier(  # type: ignore[call-arg]
         if names is None or len(names) != len(labels.classes):
             names = tuple(str(label) for label in labels.classes.tolist())
         whole = replace(whole, y=torch.from_numpy(labels.y), label_names=names, **masks)
-        config = config.resolve(whole)
+        chosen = chosen.resolve(whole)
         weights = self.model_.state_dict() if warm else None
-        with epoch_progress(config.max_epochs, config.patience, show=self.verbose) as on_epoch:
-            result = train(whole, config, on_epoch=on_epoch, weights=weights)
+        limits = chosen.optimisation
+        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
+            result = train(whole, chosen, on_epoch=on_epoch, weights=weights)
         self.classes_ = labels.classes
         self.multi_label_ = multi_label
         self.label_names_ = names
         self.encoder_ = whole.encoder
         self.graph_ = whole
         self.has_edges_ = whole.num_edges > 0
-        self.config_ = config
+        self.settings_ = chosen
         assert isinstance(result.model, LGCN)
         self.model_ = result.model
         self.result_ = result.record
@@ -333,8 +335,8 @@ class LGCNClassifier(  # type: ignore[call-arg]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _config(self, seed: int, warm: bool) -> Config:
-        further = dict(self.settings or {})
+    def _chosen(self, seed: int, warm: bool) -> Settings:
+        further = flatten(self.settings or {})
         for key, argument in (("seed", "random_state"), ("dataset", "X"), ("dataset_options", "X")):
             if key in further:
                 raise UsageError(f"settings must not have {key}: it is given by {argument}")
@@ -344,12 +346,12 @@ class LGCNClassifier(  # type: ignore[call-arg]
             given[key] = value.item() if isinstance(value, np.generic) else value
         settings = {**further, **given, "dataset": "tables", "seed": seed}
         if warm:  # what the first graph decided stays, or the weights would not fit
-            before = self.config_
+            before = self.settings_
             settings.setdefault("labels", "many" if before.labels == "many" else "few")
             for key in ("k", "input_scale"):
-                if getattr(Config.create(**settings), key) is None:
-                    settings[key] = getattr(before, key)
-        return Config.create(**settings)
+                if getattr(Settings.create(**settings).model, key) is None:
+                    settings[key] = getattr(before.model, key)
+        return Settings.create(**settings)
 
     def _read(self, X: Any, y: Any, edges: Any, graph: Any, warm: bool) -> tuple[Graph, Labels]:
         """The graph to train on, and the labels of all its nodes."""

@@ -27,7 +27,7 @@ def save(estimator: Any, folder: Path) -> None:
     """Writes a fitted estimator."""
     params = {key: _plain(value) for key, value in estimator.get_params().items()}
     if not isinstance(estimator.random_state, Integral | None):
-        params["random_state"] = estimator.config_.seed  # a generator; this is what it gave
+        params["random_state"] = estimator.settings_.seed  # a generator; this is what it gave
     classes = estimator.classes_.tolist()
     names = getattr(estimator, "feature_names_in_", None)
     record = {
@@ -53,7 +53,7 @@ def save(estimator: Any, folder: Path) -> None:
 
 
 def _write(estimator: Any, run: Run, spec: ModelSpec, record: dict[str, Any]) -> None:
-    run.start(estimator.config_, spec, estimator.encoder_)
+    run.start(estimator.settings_, spec, estimator.encoder_)
     run.write_json("estimator.json", record)
     # Last, since a run with a result counts as finished.
     run.finish(estimator.model_.state_dict(), estimator.result_)
@@ -67,14 +67,13 @@ def _plain(value: Any) -> Any:
 def load(kind: Any, folder: Path, device: str | None) -> Any:
     """An estimator of class ``kind`` from a folder whose files are checked in full."""
     run = Run(folder)
-    model, config, spec = run.load_model()
+    model, settings, spec = run.load_model()
     result = run.result()
     labels = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
     classes = np.arange(spec.num_classes) if spec.multi_label else np.array(labels)
-    params: dict[str, Any] = {
-        key: getattr(config, key) for key in kind().get_params() if hasattr(config, key)
-    }
-    params["random_state"] = config.seed
+    flat = settings.flat()
+    params: dict[str, Any] = {key: flat[key] for key in kind().get_params() if key in flat}
+    params["random_state"] = settings.seed
     names, has_edges = None, True
     if (folder / "estimator.json").exists():
         try:
@@ -103,8 +102,9 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator.encoder_ = run.encoder()
     estimator.graph_ = None
     estimator.has_edges_ = has_edges
-    estimator.config_ = config
-    estimator.model_ = model.to(pick_device(config.device if device is None else device))
+    estimator.settings_ = settings
+    place = settings.hardware.device if device is None else device
+    estimator.model_ = model.to(pick_device(place))
     estimator.result_ = result
     estimator.temperature_ = run.temperature()
     estimator.n_iter_ = result.get("epochs")

@@ -271,6 +271,17 @@ class LGCN(Module):
         return pairs if layer == -1 else pairs[:layer]
 
     @property
+    def can_capture(self) -> bool:
+        """Whether a training step launches the same kernels on the same memory each time.
+
+        It does not where dropout removes edges, as with ``zeros="pad"``: tensors then change size.
+        """
+        return not any(
+            isinstance(layer, LGConv) and layer.zeros == "pad" and layer.adj_dropout > 0
+            for layer in self.layers
+        )
+
+    @property
     def first_layer(self) -> Module:
         """The layer that reads the input features."""
         return self.embedding

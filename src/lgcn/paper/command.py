@@ -41,10 +41,10 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(help="Runs per system. Default: 10; 20 for best, 3 on PPI.")
     ] = None,
-    recipe: Annotated[
+    preset: Annotated[
         str | None,
         typer.Option(
-            help="Only this recipe of the LGCN: paper (its text), released (the authors' program) "
+            help="Only this preset of the LGCN: paper (its text), released (the authors' program) "
             "or default. Default: all in Tables 2 to 4, lgcn's defaults in Table 5 and Figure 5."
         ),
     ] = None,
@@ -91,7 +91,7 @@ def reproduce(
         "datasets": _names(datasets),
         "models": _names(models),
         "seeds": seeds,
-        "recipe": recipe,
+        "preset": preset,
         "quick": quick,
     }
     try:
@@ -190,8 +190,8 @@ def _progress() -> "Iterator[OnRun]":
 
 
 def _run_text(job: Any, result: Any) -> str:
-    own = {key: value for key, value in job.settings.items() if key != "recipe"}
-    settings = [job.settings.get("recipe", ""), *(f"{k}={v}" for k, v in own.items())]
+    own = {key: value for key, value in job.settings.items() if key != "preset"}
+    settings = [job.settings.get("preset", ""), *(f"{k}={v}" for k, v in own.items())]
     inside = f" ({', '.join(filter(None, settings))})" if any(settings) else ""
     name = f"{job.dataset} {job.system}{inside} seed {job.seed}"
     if not isinstance(result, dict):

@@ -37,7 +37,7 @@ class Job:
     @property
     def id(self) -> str:
         """A short name, DATASET/SYSTEM-DIGEST/seed-N; the digest is that of the settings."""
-        digest = hashlib.sha256(canonical(dict(self.settings)).encode()).hexdigest()[:8]
+        digest = hashlib.sha256(canonical(as_recorded(self.settings)).encode()).hexdigest()[:8]
         return f"{self.dataset}/{self.system}-{digest}/seed-{self.seed}"
 
     @property
@@ -55,7 +55,7 @@ class Job:
             "system": self.system,
             "dataset": self.dataset,
             "seed": self.seed,
-            "settings": dict(self.settings),
+            "settings": as_recorded(self.settings),
         }
 
 
@@ -67,23 +67,26 @@ def split_options(dataset: str, seed: int) -> dict[str, Any]:
 def make_job(system: str, dataset: str, seed: int, settings: Mapping[str, Any]) -> Job:
     """The job of a system with settings that override its own.
 
-    Settings that equal those of the recipe are omitted, so that a run that two tables need is one
-    job.
+    Settings that equal those of the preset are omitted, so that a run that two tables need is one
+    job. So are settings that the system's model does not have.
     """
     given = {**SYSTEMS[system].settings, **SYSTEMS[system].on.get(dataset, {}), **settings}
     if SYSTEMS[system].function is None:
-        from lgcn.training import Config
+        from lgcn.training import Settings
+        from lgcn.training.settings import flat_names
 
-        recipe = given.get("recipe", "default")
-        base = Config.create(dataset=dataset, recipe=recipe).to_dict()
-        full = Config.create(dataset=dataset, **{**given, "recipe": recipe}).to_dict()
-        changed = {key: full[key] for key in sorted(given) if full[key] != base[key]}
-        given = {"recipe": recipe, **changed}
+        preset = given.get("preset", "default")
+        plain = Settings.create(dataset=dataset, preset=preset)
+        base = plain.flat()
+        of_lgcn = flat_names("lgcn").keys() - base.keys()
+        full = plain.replace(**{key: given[key] for key in given if key not in of_lgcn}).flat()
+        changed = {key: full[key] for key in sorted(full) if full[key] != base[key]}
+        given = {"preset": preset, **changed}
     return Job(system, dataset, seed, given)
 
 
 def full_settings(job: Job) -> dict[str, Any]:
-    """All settings of a run, including those of the recipe and the defaults."""
+    """All settings of a run, including those of the preset and the defaults, as in records."""
     if SYSTEMS[job.system].function is not None:
         return dict(job.settings)
     return dict(_full_settings(job.dataset, canonical(dict(job.settings))))
@@ -91,10 +94,15 @@ def full_settings(job: Job) -> dict[str, Any]:
 
 @cache  # hundreds of records share their settings
 def _full_settings(dataset: str, settings: str) -> Mapping[str, Any]:
-    from lgcn.training import Config
+    from lgcn.training import Settings
 
-    config = Config.create(dataset=dataset, **json.loads(settings)).to_dict()
-    return {key: value for key, value in config.items() if key not in NOT_RECORDED}
+    flat = Settings.create(dataset=dataset, **json.loads(settings)).flat()
+    return as_recorded({key: value for key, value in flat.items() if key not in NOT_RECORDED})
+
+
+def as_recorded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the flat names that records have: in these a preset is called recipe."""
+    return {"recipe" if key == "preset" else key: settings[key] for key in settings}
 
 
 def command(job: Job) -> str:
@@ -103,8 +111,8 @@ def command(job: Job) -> str:
     if function is None:
         parts = ["lgcn", "train", "--dataset", job.dataset]
         settings = dict(job.settings)
-        if "recipe" in settings:
-            parts += ["--recipe", settings.pop("recipe")]
+        if "preset" in settings:
+            parts += ["--preset", settings.pop("preset")]
         parts += ["--seed", str(job.seed)]
         settings |= {f"dataset_options.{key}": v for key, v in job.dataset_options.items()}
         for key, value in settings.items():
@@ -124,17 +132,17 @@ def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str,
     graph = _load(job.dataset, root, **job.dataset_options)
     function = SYSTEMS[job.system].function
     if function is None:
-        from lgcn.training import Config, train
+        from lgcn.training import Settings, train
         from lgcn.utils.memory import release_memory
 
-        config = Config.create(
+        settings = Settings.create(
             dataset=job.dataset,
             dataset_options=job.dataset_options,
             seed=job.seed,
             device=device,
             **dict(job.settings),
         )
-        record = train(graph, config).record
+        record = train(graph, settings).record
         release_memory()  # for the other worker processes
         return record
     module, _, name = function.partition(":")

@@ -166,9 +166,9 @@ def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
 
 def _most_epochs() -> str:
     """The limits of the LGCN and the other systems on the PPI graphs."""
-    from lgcn.training import Config
+    from lgcn.training import Settings
 
-    own = Config.create(dataset="ppi", recipe="best").max_epochs
+    own = Settings.create(dataset="ppi", preset="best").optimisation.max_epochs
     others = (
         f"{SYSTEMS[name].title} {limit['max_epochs']}"
         for name, limit in BEST_PROTEIN_LIMITS.items()

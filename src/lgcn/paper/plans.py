@@ -11,8 +11,8 @@ from lgcn.paper.systems import SYSTEMS
 
 CITATIONS = ("cora", "citeseer", "pubmed")
 PROTEINS = ("ppi", "ppi-rederived")
-# The recipes of the LGCN, and their names in the tables.
-RECIPES = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
+# The presets of the LGCN, and their names in the tables.
+PRESETS = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
 SEEDS, PROTEIN_SEEDS, BEST_SEEDS = 10, 3, 20
 # --quick: on PPI, an epoch has many steps and the networks are wide. Of the other graphs, the one
 # with the fewest edges is enough to show that everything runs.
@@ -138,7 +138,7 @@ def make_plans(
     datasets: Sequence[str] = (),
     models: Sequence[str] = (),
     seeds: int | None = None,
-    recipe: str | None = None,
+    preset: str | None = None,
     quick: bool = False,
 ) -> list[Plan]:
     """The plans of a target, or of all.
@@ -148,19 +148,19 @@ def make_plans(
         datasets, models: Only these. (default: all)
         seeds: Number of runs per row, with seeds from 0. (default: 10; 20 for ``"best"``, 3 on
             PPI)
-        recipe: Only this recipe of the LGCN. (default: those of each table)
+        preset: Only this preset of the LGCN. (default: those of each table)
         quick: One run of a few epochs per row, to see that everything works. Of the graphs without
             a split, it takes one, unless ``datasets`` names others. (default: ``False``)
     """
     check_names("target", [target], [*TARGETS, "all"])
-    known_recipes = [*RECIPES, *(["best"] if target in BEST else [])]
-    check_names("recipe", [recipe] if recipe is not None else [], known_recipes)
+    known_presets = [*PRESETS, *(["best"] if target in BEST else [])]
+    check_names("preset", [preset] if preset is not None else [], known_presets)
     if seeds is not None and seeds < 1:
         raise UsageError(f"--seeds must be at least 1, got {seeds}")
     start = {"ablation": "released", "text": "paper", **dict.fromkeys(BEST, "best")}.get(target)
-    if start is not None and recipe not in (None, start):
-        raise UsageError(f"{target} starts from the recipe {start!r}: omit --recipe {recipe}")
-    plans = [TARGETS[name](recipe) for name in ([target] if target != "all" else TARGETS)]
+    if start is not None and preset not in (None, start):
+        raise UsageError(f"{target} starts from the preset {start!r}: omit --preset {preset}")
+    plans = [TARGETS[name](preset) for name in ([target] if target != "all" else TARGETS)]
     check_names("data set", datasets, _distinct(d for plan in plans for d in plan.datasets), target)
     known = _distinct(row.system for plan in plans for row in plan.rows)
     check_names("model", models, known, target)
@@ -192,53 +192,53 @@ def _distinct(names: Any) -> list[str]:
 
 
 def _plain(target: str, *names: str) -> list[Row]:
-    """Rows of systems that have one recipe."""
+    """Rows of systems that have one preset."""
     numbers = {"gat": paper.GAT} | paper.SCORES[target]
     return [Row(SYSTEMS[name].title, name, {}, numbers.get(name, {})) for name in names]
 
 
-def _lgcn(target: str, recipe: str | None, *names: str) -> list[Row]:
-    """One row per recipe, or a row of the chosen recipe."""
-    recipes = {recipe: RECIPES[recipe]} if recipe is not None else RECIPES
+def _lgcn(target: str, preset: str | None, *names: str) -> list[Row]:
+    """One row per preset, or a row of the chosen preset."""
+    presets = {preset: PRESETS[preset]} if preset is not None else PRESETS
     return [
         Row(
             f"{SYSTEMS[name].title} ({title})",
             name,
-            {"recipe": key},
+            {"preset": key},
             paper.SCORES[target].get(name, {}),
         )
-        for key, title in recipes.items()
+        for key, title in presets.items()
         for name in names
     ]
 
 
-def _table2(recipe: str | None) -> Plan:
+def _table2(preset: str | None) -> Plan:
     rows = _plain("table2", "deepwalk")
     # The printed numbers are from a paper that does not name its settings; these come close.
     label = f"{SYSTEMS['deepwalk'].title} (its program's defaults)"
     rows += [Row(label, "deepwalk", DEEPWALK_PROGRAM, paper.SCORES["table2"]["deepwalk"])]
     rows += _plain("table2", "planetoid", "chebyshev", "gcn", "gat")
-    rows += _lgcn("table2", recipe, "lgcn")
+    rows += _lgcn("table2", preset, "lgcn")
     title = "Table 2: transductive learning, accuracy in %"
     return Plan("table2", title, CITATIONS, tuple(rows))
 
 
-def _table3(recipe: str | None) -> Plan:
+def _table3(preset: str | None) -> Plan:
     rows = _plain("table3", "sage-gcn", "sage-mean", "sage-pool", "sage-lstm")
-    rows += _lgcn("table3", recipe, "lgcn")
+    rows += _lgcn("table3", preset, "lgcn")
     rows += _plain("table3", "gat", "mlp", "zeros", "lookup")
     title = "Table 3: inductive learning, micro-F1"
     return Plan("table3", title, PROTEINS, tuple(rows), limits=PROTEIN_LIMITS)
 
 
-def _table4(recipe: str | None) -> Plan:
-    rows = _lgcn("table4", recipe, "lgcn-gcn", "lgcn")
+def _table4(preset: str | None) -> Plan:
+    rows = _lgcn("table4", preset, "lgcn-gcn", "lgcn")
     title = "Table 4: GCN layers and LGCLs in the same network, accuracy in %"
     return Plan("table4", title, CITATIONS, tuple(rows))
 
 
-def _table5(recipe: str | None) -> Plan:
-    base = {"recipe": recipe or "default"}
+def _table5(preset: str | None) -> Plan:
+    base = {"preset": preset or "default"}
     numbers = paper.SCORES["table5"]
     rows = (
         Row("GCN", "gcn", {}, numbers["gcn"]),
@@ -246,52 +246,52 @@ def _table5(recipe: str | None) -> Plan:
         Row("LGCN_sub, one hop", "lgcn", {**base, **ONE_HOP}, numbers["lgcn"]),
         Row("LGCN_sub, Algorithm 1", "lgcn", {**base, **ALGORITHM_1}),
     )
-    title = f"Table 5: sub-graph and whole-graph training ({RECIPES[base['recipe']]})"
+    title = f"Table 5: sub-graph and whole-graph training ({PRESETS[base['preset']]})"
     return Plan("table5", title, CITATIONS, rows)
 
 
-def _figure5(recipe: str | None) -> Plan:
-    recipe = recipe or "default"
+def _figure5(preset: str | None) -> Plan:
+    preset = preset or "default"
     printed = paper.SCORES["table2"]["lgcn"] | paper.SCORES["table3"]["lgcn"]
     rows = []
     for k in (*K, 64):
         own = {d: number for d, number in printed.items() if paper.FIGURE_K[d] == k}
         where = PROTEINS if k not in K else None
-        rows.append(Row(f"k = {k}", "lgcn", {"recipe": recipe, "k": k}, own, where))
-    title = f"Figure 5: LGCN_sub ({RECIPES[recipe]}) over k"
+        rows.append(Row(f"k = {k}", "lgcn", {"preset": preset, "k": k}, own, where))
+    title = f"Figure 5: LGCN_sub ({PRESETS[preset]}) over k"
     datasets = (*CITATIONS, *PROTEINS)
     return Plan("figure5", title, datasets, tuple(rows), limits=PROTEIN_LIMITS)
 
 
-def _ablation(recipe: str | None) -> Plan:
+def _ablation(preset: str | None) -> Plan:
     rows = [
-        Row(label, "lgcn", {"recipe": "released", **changed}) for label, changed in ABLATION.items()
+        Row(label, "lgcn", {"preset": "released", **changed}) for label, changed in ABLATION.items()
     ]
     title = "Ablation: the released program with one option changed, accuracy in %"
     return Plan("ablation", title, CITATIONS, tuple(rows))
 
 
-def _text(recipe: str | None) -> Plan:
-    rows = [Row(label, "lgcn", {"recipe": "paper", **changed}) for label, changed in TEXT.items()]
+def _text(preset: str | None) -> Plan:
+    rows = [Row(label, "lgcn", {"preset": "paper", **changed}) for label, changed in TEXT.items()]
     title = "The paper's text, and what has to change for it to train, accuracy in %"
     return Plan("text", title, CITATIONS, tuple(rows))
 
 
 BEST_ROW = "LGCN (best)"
 # The network without LGCLs, with the settings of the LGCN or with its own.
-WITHOUT = Row("the same without LGCLs", "lgcn", {"recipe": "best", "num_layers": 0})
-SEARCHED_WITHOUT = Row("without LGCLs, tuned separately", "lgcn", {"recipe": "best-without"})
+WITHOUT = Row("the same without LGCLs", "lgcn", {"preset": "best", "num_layers": 0})
+SEARCHED_WITHOUT = Row("without LGCLs, tuned separately", "lgcn", {"preset": "best-without"})
 
 
-def _best(recipe: str | None) -> Plan:
+def _best(preset: str | None) -> Plan:
     rows = (*_best_rows(paper.SCORES["table2"]["lgcn"]), SEARCHED_WITHOUT)
-    title = "The best recipe, and what its LGCLs add, accuracy in %"
+    title = "The best preset, and what its LGCLs add, accuracy in %"
     return Plan("best", title, CITATIONS, rows, seeds=BEST_SEEDS)
 
 
 def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
-    """The recipe, and the recipe without LGCLs or with GCN layers instead of them."""
-    base = {"recipe": "best"}
+    """The preset, and the preset without LGCLs or with GCN layers instead of them."""
+    base = {"preset": "best"}
     return (
         Row(BEST_ROW, "lgcn", base, printed),
         WITHOUT,
@@ -299,13 +299,13 @@ def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
     )
 
 
-def _best_graphs(recipe: str | None) -> Plan:
+def _best_graphs(preset: str | None) -> Plan:
     baselines = [Row(SYSTEMS[name].title, name) for name in ("gcn", "gat", "sage-mean", "mlp")]
     title = "Other graphs, each system with the settings of its own search, accuracy in %"
     return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), SEARCHED_WITHOUT, *baselines))
 
 
-def _best_ppi(recipe: str | None) -> Plan:
+def _best_ppi(preset: str | None) -> Plan:
     rows = (
         *_best_rows(paper.SCORES["table3"]["lgcn"]),
         Row(f"GAT, {BEST_PROTEIN_LIMITS['gat']['max_epochs']} epochs", "gat"),

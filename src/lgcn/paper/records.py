@@ -26,6 +26,21 @@ RESULT_KEYS = (
     "parameters",
     "nodes_per_batch",
 )
+# What runs had before a setting existed.
+BEFORE: Mapping[str, Any] = {
+    "labels": "auto",
+    "mean": False,
+    "hops": 8,
+    "input_dropout": None,
+    "input_scale": 1.0,
+    "node_dropout": 0.0,
+    "layer_dropout": 0.0,
+    "alpha": 0.5,
+    "theta": 1.0,
+    "views": 1,
+    "agreement": 0.0,
+    "sharpen": 0.5,
+}
 NEEDED_KEYS = ("metric", "val_score", "test_score", "test_score_released_rule", "epochs", "seconds")
 
 
@@ -125,7 +140,7 @@ class Records:
                 return None, f"{name} is from another version of lgcn"
             changed = changed_setting(record["settings"], job)
             if changed:
-                return None, f"{name} is outdated: the recipe now has another {changed}"
+                return None, f"{name} is outdated: the preset now has another {changed}"
             _check(record["result"])
         except (KeyError, TypeError, AttributeError, LGCNError):
             return None, f"{name} is damaged"
@@ -164,11 +179,7 @@ def changed_setting(recorded: Mapping[str, Any], job: Job) -> str | None:
 
     A setting that did not exist yet had its default value.
     """
-    before, now = dict(recorded), full_settings(job)
-    if SYSTEMS[job.system].function is None:
-        from lgcn.training import Config
-
-        before = Config().to_dict() | before
+    before, now = {**BEFORE, **recorded}, full_settings(job)
     differ = (key for key in now if canonical(before.get(key)) != canonical(now[key]))
     return next(differ, None)
 

@@ -47,24 +47,24 @@ class Times(NamedTuple):
 def measure(timing: Timing, root: str | None = None) -> dict[str, Any]:
     """The seconds of training each variant from new weights, without evaluation."""
     from lgcn.datasets import load_dataset
-    from lgcn.training import Config
+    from lgcn.training import Settings
     from lgcn.training.loop import train_epochs
 
     graph = load_dataset(timing.dataset, root)
-    configs = {
-        name: Config.create(dataset=timing.dataset, device=timing.device, **dict(job.settings))
+    variants = {
+        name: Settings.create(dataset=timing.dataset, device=timing.device, **dict(job.settings))
         for name, job in timing.variants.items()
     }
-    for config in configs.values():
-        train_epochs(graph, config, WARM_UP_EPOCHS)
-    seconds: dict[str, list[float]] = {name: [] for name in configs}
+    for settings in variants.values():
+        train_epochs(graph, settings, WARM_UP_EPOCHS)
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(timing.repeats):
-        for name, config in configs.items():
+        for name, settings in variants.items():
             spent = seconds[name]
             if spent and sum(spent) + spent[-1] > BUDGET:
                 continue
             started = time.perf_counter()
-            train_epochs(graph, config, timing.epochs)
+            train_epochs(graph, settings, timing.epochs)
             spent.append(time.perf_counter() - started)
     return {
         "format": FORMAT,

@@ -8,17 +8,17 @@ if TYPE_CHECKING:
     from lgcn.training.evaluation import evaluate
     from lgcn.training.loop import Result, train
     from lgcn.training.run_folder import ModelSpec, Run
-    from lgcn.training.settings import Config
+    from lgcn.training.settings import Settings
     from lgcn.training.state import State
 
-__all__ = ["Config", "ModelSpec", "Result", "Run", "State", "evaluate", "train"]
+__all__ = ["ModelSpec", "Result", "Run", "Settings", "State", "evaluate", "train"]
 
 # Imported when first used: settings and run folders are checked before torch is imported.
 _HOME = {
-    "Config": "lgcn.training.settings",
     "ModelSpec": "lgcn.training.run_folder",
     "Result": "lgcn.training.loop",
     "Run": "lgcn.training.run_folder",
+    "Settings": "lgcn.training.settings",
     "State": "lgcn.training.state",
     "evaluate": "lgcn.training.evaluation",
     "train": "lgcn.training.loop",

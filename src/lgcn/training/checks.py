@@ -11,7 +11,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import LGConv
-from lgcn.training.settings import Config
+from lgcn.training.settings import Settings
 from lgcn.utils.memory import available_memory
 from lgcn.utils.out_of_memory import OutOfMemory
 from lgcn.utils.row_blocks import row_blocks
@@ -49,11 +49,11 @@ def check_trainable(graph: Graph) -> None:
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
 
 
-def check_k(graph: Graph, config: Config, model: Module, device: torch.device) -> None:
+def check_k(graph: Graph, settings: Settings, model: Module, device: torch.device) -> None:
     """Warns about a ``k`` far beyond all degrees; raises OutOfMemory if it needs too much memory.
 
     Args:
-        graph, config, device: Those of the training.
+        graph, settings, device: Those of the training.
         model: The model; the shapes of its weights are enough.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, LGConv)]
@@ -62,14 +62,15 @@ def check_k(graph: Graph, config: Config, model: Module, device: torch.device) -
     first, k = layers[0], layers[0].k
     largest = int(graph.rowptr.diff().max()) + first.self_loops if graph.num_nodes else 0
     nodes = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
-    if config.training == "subgraph" and config.max_nodes is not None:
-        nodes = min(nodes, config.max_nodes * config.subgraphs_per_batch)
+    sampling = settings.sampling
+    if sampling.training == "subgraph" and sampling.max_nodes is not None:
+        nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
     # The grid of the first LGCL is kept for the backward pass. There is more to keep.
-    needed = 4 * first.grid_values(nodes) * config.views
+    needed = 4 * first.grid_values(nodes) * settings.optimisation.views
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
     if available is not None and needed > available:
-        less = "a smaller max_nodes" if config.training == "subgraph" else "training=subgraph"
+        less = "a smaller max_nodes" if sampling.training == "subgraph" else "training=subgraph"
         raise OutOfMemory(
             f"not enough memory for k={k}: the values selected for {nodes} nodes take at least "
             f"{format_memory(needed)}, and {format_memory(available)} are available. "

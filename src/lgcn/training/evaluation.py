@@ -16,7 +16,7 @@ from lgcn.nn.whole_graph import forward
 from lgcn.sampling import NeighborLoader, select_subgraph
 from lgcn.training import metrics
 from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
-from lgcn.training.settings import Config
+from lgcn.training.settings import Settings
 
 # The scores of a graph with more nodes are looked at by blocks.
 BLOCK_NODES = 2**18
@@ -40,11 +40,12 @@ def evaluate(
     return split_scores([(graph, forward(model, graph)) for graph in graphs], splits)
 
 
-def score_graphs(model: Module, graphs: list[Graph], config: Config) -> Scored:
+def score_graphs(model: Module, graphs: list[Graph], settings: Settings) -> Scored:
     """The scores of all nodes; of graphs that are too large to hold them, in a file."""
-    if config.evaluate_on != "sampled" or not isinstance(model, RowModel):
+    if settings.evaluation.evaluate_on != "sampled" or not isinstance(model, RowModel):
         return [(graph, forward(model, graph)) for graph in graphs]
-    return [(graph, layerwise(model, graph, memory=config.memory)[:]) for graph in graphs]
+    memory = settings.hardware.memory
+    return [(graph, layerwise(model, graph, memory=memory)[:]) for graph in graphs]
 
 
 def split_scores(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict[str, float]]:
@@ -114,7 +115,7 @@ def calibration(scored: Scored) -> dict[str, Any]:
     return {"temperature": temperature, "calibration": {**gaps, "test_after": test}}
 
 
-def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
+def evaluation_graphs(graph: Graph, settings: Settings) -> list[Graph]:
     """The graphs on which nodes are scored after an epoch.
 
     By default these are whole graphs. The released program scores each split on the sub-graph
@@ -122,35 +123,35 @@ def evaluation_graphs(graph: Graph, config: Config) -> list[Graph]:
     graphs a sample of the validation nodes is scored, each in one of the sub-graphs around them.
     What is sampled is the same after every epoch.
     """
-    if config.evaluate_on == "graph":
+    if settings.evaluation.evaluate_on == "graph":
         return whole_graphs(graph)
-    if config.evaluate_on == "sampled":
-        return _sampled_graphs(graph, config)
+    if settings.evaluation.evaluate_on == "sampled":
+        return _sampled_graphs(graph, settings)
     around = []
     for split, other in (("val", "test_mask"), ("test", "val_mask")):
         mask = graph.mask(split)
         if mask is not None and bool(mask.any()):
             without: dict[str, Any] = {other: None}
-            around += [replace(part, **without) for part in _around(graph, mask, config)]
+            around += [replace(part, **without) for part in _around(graph, mask, settings)]
     return around
 
 
-def _around(graph: Graph, roots: Tensor, config: Config) -> Iterable[Graph]:
+def _around(graph: Graph, roots: Tensor, settings: Settings) -> Iterable[Graph]:
     """Each of the roots in one graph, and around them what they are scored by."""
-    if config.evaluate_on == "neighbors":
+    if settings.evaluation.evaluate_on == "neighbors":
         return NeighborLoader(
             graph,
             roots=roots,
-            fanout=config.fanout,
-            with_replacement=config.with_replacement,
-            keep_degree=config.keep_degree,
-            seed=config.seed,
+            fanout=settings.sampling.fanout,
+            with_replacement=settings.sampling.with_replacement,
+            keep_degree=settings.sampling.keep_degree,
+            seed=settings.seed,
             num_workers=0,
         ).epoch(0)
     nodes = select_subgraph(
-        graph, roots=roots, max_nodes=None, max_hops=config.max_hops, seed=config.seed
+        graph, roots=roots, max_nodes=None, max_hops=settings.sampling.max_hops, seed=settings.seed
     )
-    return [graph.subgraph(nodes, keep_degree=config.keep_degree)]
+    return [graph.subgraph(nodes, keep_degree=settings.sampling.keep_degree)]
 
 
 def whole_graphs(graph: Graph) -> list[Graph]:
@@ -163,11 +164,11 @@ def whole_graphs(graph: Graph) -> list[Graph]:
     ]
 
 
-def _sampled_graphs(graph: Graph, config: Config) -> list[Graph]:
+def _sampled_graphs(graph: Graph, settings: Settings) -> list[Graph]:
     assert graph.val_mask is not None
-    rng = np.random.default_rng([config.seed, 0, 0, 3])  # no stream of the training's
+    rng = np.random.default_rng([settings.seed, 0, 0, 3])  # no stream of the training's
     nodes = graph.val_mask.nonzero().squeeze(1).cpu().numpy()
-    max_nodes = config.max_nodes or SAMPLED_MAX_NODES
+    max_nodes = settings.sampling.max_nodes or SAMPLED_MAX_NODES
     roots = max(1, max_nodes // SAMPLED_ROOM)
     chosen = rng.permutation(nodes)[: SAMPLED_SUBGRAPHS * roots]
     parts = []
@@ -176,11 +177,11 @@ def _sampled_graphs(graph: Graph, config: Config) -> list[Graph]:
             graph,
             roots=torch.from_numpy(start),
             max_nodes=max_nodes,
-            max_expand=config.max_expand,
-            max_hops=config.max_hops,
+            max_expand=settings.sampling.max_expand,
+            max_hops=settings.sampling.max_hops,
             seed=number,
         )
-        part = graph.subgraph(selected, keep_degree=config.keep_degree)
+        part = graph.subgraph(selected, keep_degree=settings.sampling.keep_degree)
         # Others of the split that happen to be there are scored in a sub-graph of their own.
         mask = torch.from_numpy(np.isin(selected.numpy(), start))
         parts.append(replace(part, val_mask=mask, test_mask=None))

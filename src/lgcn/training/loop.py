@@ -33,7 +33,7 @@ from lgcn.training.evaluation import (
     whole_graphs,
 )
 from lgcn.training.run_folder import ModelSpec, Run
-from lgcn.training.settings import Config
+from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
 from lgcn.training.state import Rates, State, copy_weights, restore, save
 from lgcn.training.step import Step
@@ -59,7 +59,7 @@ class Result:
 
 def train(
     graph: Graph,
-    config: Config,
+    settings: Settings,
     *,
     out: str | Path | None = None,
     resume: bool = False,
@@ -71,7 +71,7 @@ def train(
 
     Args:
         graph: The graph, with features, labels, and training and validation masks.
-        config: The settings.
+        settings: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
         overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
@@ -82,40 +82,41 @@ def train(
     if resume and weights is not None:
         raise UsageError("weights must be None with resume, which goes on from a checkpoint")
     check_trainable(graph)
-    config = config.resolve(graph)
+    settings = settings.resolve(graph)
     run = None if out is None else Run(out)
     spec = ModelSpec.of(graph)
-    spec.check_memory(config)
-    device = pick_device(config.device)
-    check_k(graph, config, spec.build_without_memory(config), device)
+    spec.check_memory(settings)
+    device = pick_device(settings.hardware.device)
+    check_k(graph, settings, spec.build_without_memory(settings), device)
     with (
         contextlib.nullcontext() if run is None else run.locked(make=not resume),
         stop_request(run is not None) as stopped,
         contextlib.ExitStack() as undo,
     ):
-        model, optimizer, loader, step = _prepare(graph, config, spec, device)
+        model, optimizer, loader, step = _prepare(graph, settings, spec, device)
         if weights is not None:
             _start_from(model, weights)
         best = copy_weights(model)
         state = State()
         if run is not None and resume:
-            if run.read() != (config, spec):
+            if run.read() != (settings, spec):
                 raise UsageError(f"{run.folder} holds a run with other settings or another graph")
             state, best = restore(run, model, optimizer, best)
-        evaluated = [part.to(device) for part in evaluation_graphs(graph, config)]
+        evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
         if run is not None and not resume:
             if run.holds_work and not overwrite:  # which may be so since the caller looked
                 raise UsageError(f"{run.folder} already holds a run; choose another --out")
             undo.push(_empty_run_removed(run))
-            run.start(config, spec, graph.encoder)
+            run.start(settings, spec, graph.encoder)
         started, saved = time.monotonic() - state.seconds, time.monotonic()
         rates = Rates()
+        max_steps, patience = settings.optimisation.max_steps, settings.optimisation.patience
 
-        while not _at_the_end(state, config):
-            if state.epoch - state.best_epoch >= config.patience and state.history:
+        while not _at_the_end(state, settings):
+            if state.epoch - state.best_epoch >= patience and state.history:
                 break
             epoch = state.epoch + 1
-            left = None if config.max_steps is None else config.max_steps - state.steps
+            left = None if max_steps is None else max_steps - state.steps
             epoch_started = stopped.epoch_started = time.perf_counter()
             total, steps, waited = _train_epoch(model, step, loader, epoch, left)
             train_loss = float(total) / max(steps, 1)  # an epoch's only wait for the device
@@ -126,7 +127,7 @@ def train(
             _check_finite("loss", train_loss, epoch, run, graph)
             state.epoch, state.steps = epoch, state.steps + steps
             state.seconds = time.monotonic() - started
-            if epoch % config.evaluate_every == 0 or _at_the_end(state, config):
+            if epoch % settings.evaluation.evaluate_every == 0 or _at_the_end(state, settings):
                 scores = evaluate(model, evaluated, ("val", "test"))
                 _check_finite("validation loss", scores["val"]["loss"], epoch, run, graph)
                 entry = {
@@ -153,11 +154,13 @@ def train(
 
         stopped.epoch_started = None
         model.load_state_dict(best)
-        if config.evaluate_on == "sampled":  # at the end, the exact scores of all nodes
+        if (
+            settings.evaluation.evaluate_on == "sampled"
+        ):  # at the end, the exact scores of all nodes
             evaluated = whole_graphs(graph)
-        scored = score_graphs(model, evaluated, config)
+        scored = score_graphs(model, evaluated, settings)
         speed = rates.record(loader) if isinstance(loader, BatchLoader) else {}
-        record = _summary(model, graph, scored, loader, config, state)
+        record = _summary(model, graph, scored, loader, settings, state)
         record |= {**calibration(scored), **speed}
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
@@ -166,15 +169,15 @@ def train(
     return Result(model.eval(), record)
 
 
-def train_epochs(graph: Graph, config: Config, epochs: int) -> Module:
+def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
     """The training alone of so many epochs: no evaluation, no checkpoints, the last weights.
 
     Nothing waits for the device before the end.
     """
     check_trainable(graph)
-    config = config.resolve(graph)
-    device = pick_device(config.device)
-    model, _, loader, step = _prepare(graph, config, ModelSpec.of(graph), device)
+    settings = settings.resolve(graph)
+    device = pick_device(settings.hardware.device)
+    model, _, loader, step = _prepare(graph, settings, ModelSpec.of(graph), device)
     losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
         _check_finite("loss", loss, epoch, None, graph)
@@ -182,22 +185,22 @@ def train_epochs(graph: Graph, config: Config, epochs: int) -> Module:
 
 
 def _prepare(
-    graph: Graph, config: Config, spec: ModelSpec, device: torch.device
+    graph: Graph, settings: Settings, spec: ModelSpec, device: torch.device
 ) -> tuple[Module, Optimizer, BatchLoader | GraphLoader, Step]:
     generators = Generators(device)
-    generators.manual_seed(random_seed(config.seed))
+    generators.manual_seed(random_seed(settings.seed))
     with initializing_from(generators):
-        model = spec.build(config)
+        model = spec.build(settings)
     model = model.to(device)
-    optimizer = make_optimizer(model, config)
-    loader = make_loader(graph, config)
+    optimizer = make_optimizer(model, settings)
+    loader = make_loader(graph, settings)
     fixed = isinstance(loader, GraphLoader) or not loader.resample
-    return model, optimizer, loader, Step(model, optimizer, config, device, fixed, generators)
+    return model, optimizer, loader, Step(model, optimizer, settings, device, fixed, generators)
 
 
-def _at_the_end(state: State, config: Config) -> bool:
-    steps = config.max_steps is not None and state.steps >= config.max_steps
-    return steps or state.epoch >= config.max_epochs
+def _at_the_end(state: State, settings: Settings) -> bool:
+    max_steps, max_epochs = settings.optimisation.max_steps, settings.optimisation.max_epochs
+    return (max_steps is not None and state.steps >= max_steps) or state.epoch >= max_epochs
 
 
 def _train_epoch(
@@ -299,7 +302,7 @@ def _summary(
     graph: Graph,
     scored: Scored,
     loader: BatchLoader | GraphLoader,
-    config: Config,
+    settings: Settings,
     state: State,
 ) -> dict[str, Any]:
     scores = split_scores(scored, ("val", "test"))
@@ -307,11 +310,11 @@ def _summary(
         nodes_per_batch = [b.num_nodes for b in itertools.islice(batches, BATCHES_LISTED)]
     test = scores.get("test", {})
     record: dict[str, Any] = {
-        "model": config.model,
-        "dataset": config.dataset,
+        "model": settings.model.name,
+        "dataset": settings.dataset,
         "graph": graph.name,
         "metric": metrics.metric_name(graph.multi_label),
-        "seed": config.seed,
+        "seed": settings.seed,
         "val_score": scores["val"]["score"],
         "test_score": test.get("score"),
         "test_score_released_rule": state.released_test_score,

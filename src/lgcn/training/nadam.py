@@ -1,4 +1,4 @@
-"""Adam with Nesterov momentum as TensorFlow 1 has it, for the released program's recipe."""
+"""Adam with Nesterov momentum as TensorFlow 1 has it, for the released program."""
 
 from collections.abc import Callable
 from typing import Any

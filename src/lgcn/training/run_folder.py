@@ -46,7 +46,9 @@ from lgcn.errors import (
     WriteError,
     one_line,
 )
-from lgcn.training.settings import Config
+from lgcn.training.groups import LGCNSettings
+from lgcn.training.models import UnknownModel
+from lgcn.training.settings import Settings, flat_names
 from lgcn.utils.files import (
     cannot_write,
     is_at,
@@ -56,7 +58,7 @@ from lgcn.utils.files import (
     remove_stale,
     write_json,
 )
-from lgcn.utils.limits import MAX_CLASSES, MAX_PARTS
+from lgcn.utils.limits import MAX_CLASSES
 from lgcn.utils.memory import check_memory
 from lgcn.utils.stored_json import strings
 
@@ -77,6 +79,8 @@ FILES = (
     "features.json",
     "estimator.json",
 )
+# Settings that run.json of version 0.1.0 has for every model, whether the model takes them or not.
+OF_OTHER_MODELS = ("order", "heads", "out_heads", "alpha", "theta", "aggregator")
 # PyG generates code for a class of layers with the first of them, and two threads at it get half.
 _building = threading.Lock()
 # What a result must have, for whoever shows it.
@@ -131,28 +135,22 @@ class ModelSpec:
             raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
         return replace(spec, label_names=tuple(names))
 
-    def build(self, config: Config) -> Module:
+    def build(self, settings: Settings) -> Module:
         """A model with new weights."""
-        from lgcn.nn.models import model_class
-
-        options = config.model_options()
         with _building:
-            return model_class(config.model)(self.num_features, self.num_classes, **options)
+            return settings.build_model(self.num_features, self.num_classes)
 
-    def build_without_memory(self, config: Config) -> Module:
+    def build_without_memory(self, settings: Settings) -> Module:
         """A model whose weights have shapes alone; raises ValueError where that cannot be."""
-        for key in ("num_layers", "order", "hops", "views"):
-            if getattr(config, key) > MAX_PARTS:
-                raise ValueError(f"{key} must be at most {MAX_PARTS}, got {getattr(config, key)}")
         import torch
 
         try:
             with torch.device("meta"):
-                return self.build(config)
+                return self.build(settings)
         except (RuntimeError, OverflowError, TypeError) as error:  # a shape of no usual integers
             raise ValueError(f"cannot build a model of these sizes: {one_line(error)}") from error
 
-    def check_memory(self, config: Config) -> None:
+    def check_memory(self, settings: Settings) -> None:
         """Raises UsageError where no training of the model can fit in memory, or be read again."""
         if self.num_classes > MAX_CLASSES:
             raise UsageError(
@@ -160,13 +158,15 @@ class ModelSpec:
                 "labels numbers or ids?"
             )
         try:
-            model = self.build_without_memory(config)
+            model = self.build_without_memory(settings)
         except ValueError as error:
             raise UsageError(str(error)) from error
         what = (
             f"training a model of {self.num_features} features, {self.num_classes} classes, "
-            f"hidden_channels={config.hidden_channels} and k={config.k}"
+            f"hidden_channels={settings.model.hidden_channels}"
         )
+        if isinstance(settings.model, LGCNSettings):
+            what += f" and k={settings.model.k}"
         check_memory(TRAINED * _num_bytes(model), what)
 
     def check(self, graph: Graph) -> None:
@@ -269,12 +269,14 @@ class Run:
     def resume_command(self) -> str:
         return f"lgcn train --resume --out {shlex.quote(str(self.folder))}"
 
-    def start(self, config: Config, spec: ModelSpec, encoder: FeatureEncoder | None = None) -> None:
+    def start(
+        self, settings: Settings, spec: ModelSpec, encoder: FeatureEncoder | None = None
+    ) -> None:
         """Makes the folder that of a new run; nothing of an earlier one stays."""
         self.clear()
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
-        record = {"format": FORMAT, "config": config.to_dict(), "model": vars(spec)}
+        record = {"format": FORMAT, "settings": settings.to_dict(), "model": vars(spec)}
         self.write_json("run.json", record)
 
     def other_files(self) -> bool:
@@ -291,7 +293,7 @@ class Run:
         except OSError as error:
             raise cannot_write(self.folder, error) from error
 
-    def read(self) -> tuple[Config, ModelSpec]:
+    def read(self) -> tuple[Settings, ModelSpec]:
         """Settings and model of the run."""
         if not self.folder.is_dir():
             raise self._missing()
@@ -303,16 +305,18 @@ class Run:
                 "it was written by another version of lgcn"
             )
         try:
-            config, spec = Config.create(**record["config"]), ModelSpec.from_dict(record["model"])
-            if config.k is None:
+            settings, spec = _stored_settings(record), ModelSpec.from_dict(record["model"])
+            if isinstance(settings.model, LGCNSettings) and settings.model.k is None:
                 raise ValueError("k must be a whole number")
-            check_options(config.dataset, config.dataset_options)
+            check_options(settings.dataset, settings.dataset_options)
+        except UnknownModel as error:
+            raise CheckpointError(f"{self.folder / 'run.json'}: {error}") from error
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self.folder / 'run.json'} is damaged: {one_line(error)}. {START_AGAIN}"
             ) from error
         self._read = before
-        return config, spec
+        return settings, spec
 
     def save_checkpoint(self, epoch: int, tensors: dict[str, Tensor], state: Any) -> None:
         from lgcn.training.tensor_files import save_tensors
@@ -420,7 +424,7 @@ class Run:
         except DataError as error:
             raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
-    def read_finished(self) -> tuple[Config, ModelSpec]:
+    def read_finished(self) -> tuple[Settings, ModelSpec]:
         """Settings and model of a run whose training has ended."""
         record = self.read()
         if not self.finished:
@@ -429,25 +433,25 @@ class Run:
             )
         return record
 
-    def load_model(self) -> tuple[Module, Config, ModelSpec]:
+    def load_model(self) -> tuple[Module, Settings, ModelSpec]:
         """The trained model, in evaluation mode."""
-        config, spec = self.read_finished()
+        settings, spec = self.read_finished()
         from lgcn.training.tensor_files import load_tensors
 
         path = self.folder / "model.safetensors"
         weights = load_tensors(path)
         # The sizes in run.json are believed, and memory asked for, only once the weights have them.
         try:
-            if config.num_layers > len(weights):
-                raise ValueError(f"they have less than {config.num_layers} layers")
-            model = spec.build_without_memory(config)
+            if settings.model.num_layers > len(weights):
+                raise ValueError(f"they have less than {settings.model.num_layers} layers")
+            model = spec.build_without_memory(settings)
         except ValueError as error:
             raise CheckpointError(
                 f"the weights in {path} do not fit the run's settings: {one_line(error)}"
             ) from error
         load_weights(model, weights, path, assign=True)
         self._check_unchanged()
-        return model.float().eval(), config, spec
+        return model.float().eval(), settings, spec
 
     def read_json(self, name: str) -> Any:
         """The content of a JSON file of the run, not yet checked."""
@@ -510,3 +514,16 @@ def _num_bytes(model: Module) -> int:
 def _sha256(path: Path) -> str:
     with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _stored_settings(record: Mapping[str, Any]) -> Settings:
+    """The settings in run.json, checked."""
+    if "settings" in record:
+        return Settings.create(**record["settings"])
+    # Version 0.1.0 wrote all settings side by side, those of all models among them.
+    flat = dict(record["config"])
+    flat["preset"] = flat.pop("recipe", None)
+    own = {*flat_names(flat.get("model", "lgcn")), *Settings.model_fields}
+    others = (*flat_names("lgcn"), *OF_OTHER_MODELS)
+    kept = {name: flat[name] for name in flat if name in own or name not in others}
+    return Settings.create(**kept)

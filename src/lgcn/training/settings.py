@@ -1,338 +1,292 @@
-"""All settings of a run with their defaults: the one place where defaults live.
+"""All settings of a run: one way in for files, flags and keyword arguments.
 
-Configuration files, ``--set`` flags and keyword arguments all come through :meth:`Config.create`.
+:mod:`lgcn.training.groups` has every setting with its type, limits, description and default. Every
+setting also has a flat name, which is its name without the group (``k`` for ``model.k``); ``model``
+stands for ``model.name``.
 """
 
-import difflib
-import inspect
-import sys
 import tomllib
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from lgcn.errors import UsageError
-from lgcn.training.recipes import default_recipe, recipe_settings
-from lgcn.utils.choices import ACTIVATIONS, AGGREGATORS, MODELS, START_NODES
-from lgcn.utils.sizes import parse_memory
+from pydantic import Field, PrivateAttr, model_validator
+
+from lgcn.errors import UsageError, did_you_mean
+from lgcn.training.groups import (
+    EvaluationSettings,
+    Group,
+    HardwareSettings,
+    Int,
+    LGCNSettings,
+    ModelSettings,
+    OptimisationSettings,
+    SamplingSettings,
+)
+from lgcn.training.models import find_model, network_class
+from lgcn.training.presets import depends_on_labels, preset_values
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from lgcn.graph import Graph
 
-# training=auto takes the whole graph up to so many selected values a feature, nodes x (k + 1). Each
-# LGCL and view keeps that many numbers for every feature until the backward pass: at the limit, the
-# defaults for own data take 5 GB with few labels and 10 GB with many (benchmarks/fit_memory.py).
-# Sub-graphs can cost accuracy, on wordnet31, which is half as large, four points of 54.
-WHOLE_GRAPH_VALUES = 2_000_000
-# evaluate_on=auto takes it up to so many: no backward pass needs them, but an epoch should not wait
-# seconds for its scores.
-EVALUATED_VALUES = 4_000_000
-# labels=auto calls them many from so many training nodes a class on.
-MANY_LABELS = 400
-LARGEST_INT = 2**63 - 1  # that torch takes
+# The group "model" has the class that its model is registered with.
+GROUPS: dict[str, type[Group]] = {
+    "model": ModelSettings,
+    "sampling": SamplingSettings,
+    "optimisation": OptimisationSettings,
+    "evaluation": EvaluationSettings,
+    "hardware": HardwareSettings,
+}
 
 
-def _choice(default: str, *choices: str, doc: str) -> Any:
-    return field(default=default, metadata={"choices": choices, "doc": doc})
+class Settings(Group):
+    """The settings of a run, in groups. Make them with :meth:`create`.
 
+    Example::
 
-def _number(default: Any, low: float, high: float | None = None, *, doc: str) -> Any:
-    return field(default=default, metadata={"low": low, "high": high, "doc": doc})
+        settings = Settings.create(dataset="cora", k=16, lr=0.05)
+        settings.model.k, settings.optimisation.lr
+    """
 
-
-def _flag(default: bool, doc: str) -> Any:
-    return field(default=default, metadata={"doc": doc})
-
-
-@dataclass(frozen=True)
-class Config:
-    """The settings of a run. See :class:`lgcn.LGCN` and :class:`lgcn.SubgraphLoader` for most."""
-
-    dataset: str = field(default="digits", metadata={"doc": "data set, by name or path"})
-    dataset_options: Mapping[str, Any] = field(
-        default_factory=dict, metadata={"doc": "options of the data set's loader"}
+    dataset: str = Field("digits", description="data set, by name or path")
+    dataset_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the data set's loader"
     )
-    recipe: str = field(
-        default="default", metadata={"doc": "settings below those that are given, see docs"}
-    )
-    labels: str = _choice(
+    preset: str = Field("default", description="a preset; explicit settings override it")
+    labels: Literal["auto", "few", "many"] = Field(
         "auto",
-        "auto",
-        "few",
-        "many",
-        doc=f"which settings of the recipe, for few or many labels (auto: many are {MANY_LABELS} "
-        "training nodes a class; and where neighbours are seldom of one class)",
+        description="whether the preset's settings for few or many labels are used (auto: many "
+        "from 400 training nodes per class on, and if neighbours are seldom of one class)",
     )
-    seed: int = _number(0, 0, doc="of weights, dropout and sub-graphs")
-    device: str = field(default="auto", metadata={"doc": "auto, cpu or cuda"})
+    seed: Int = Field(0, ge=0, description="seed of weights, dropout and sub-graphs")
+    model: ModelSettings = LGCNSettings()
+    sampling: SamplingSettings = SamplingSettings()
+    optimisation: OptimisationSettings = OptimisationSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    hardware: HardwareSettings = HardwareSettings()
 
-    # The network: paper section 4.2, with the readings that train (docs/fidelity.md).
-    model: str = _choice("lgcn", *MODELS, doc="the LGCN, or a system that it is compared with")
-    hidden_channels: int = _number(32, 1, doc="width of the embedding")
-    lgcl_channels: int = _number(8, 1, doc="features that each LGCL adds")
-    num_layers: int = _number(2, 0, doc="number of LGCLs, or of all layers of another model")
-    k: int | None = _number(
-        8, 1, doc="values that an LGCL selects for each feature (none: chosen by the degrees)"
-    )
-    embedding: str = _choice("gcn", "gcn", "linear", doc="kind of the embedding layer")
-    layer: str = _choice("lgcl", "lgcl", "gcn", doc="gcn is the paper's ablation")
-    cnn: str = _choice("double", "double", "single", "shared", doc="convolutions of an LGCL")
-    rank: str = _choice("normalized", "normalized", "raw", doc="values that are ranked")
-    self_loops: bool = _flag(True, "LGCLs select among a node's neighbours and itself")
-    zeros: str = _choice("compete", "compete", "pad", doc="how zeros enter the ranking")
-    mean: bool = _flag(False, "LGCLs have the neighbours' mean beside the k largest")
-    classifier: str = _choice(
-        "normalized",
-        "normalized",
-        "sum",
-        "none",
-        "diffusion",
-        doc="sum over neighbours before the classifier",
-    )
-    hops: int = _number(8, 0, doc="steps of propagation that classifier=diffusion averages")
-    dropout: float = _number(0.84, 0, 1, doc="dropout RATE of features (the paper prints 0.16)")
-    input_dropout: float | None = _number(
-        None, 0, 1, doc="dropout RATE of input features (none: as dropout)"
-    )
-    input_scale: float | None = _number(
-        1.0, 1e-9, doc="factor of input features (none: such that a node's have length one)"
-    )
-    node_dropout: float = _number(0.0, 0, 1, doc="dropout RATE of whole nodes' embeddings")
-    layer_dropout: float = _number(0.0, 0, 1, doc="dropout RATE of all that an LGCL appends")
-    adj_dropout: float = _number(0.001, 0, 1, doc="dropout RATE of edges (the paper prints 0.999)")
-    activation: str = _choice("none", *ACTIVATIONS, doc="non-linearity")
-    batch_norm: str = _choice("none", "none", "running", "batch", doc="after each LGCL")
-    order: int = _number(2, 0, doc="of the polynomials, in model=chebyshev")
-    heads: int = _number(8, 1, doc="of attention, in model=gat")
-    out_heads: int = _number(1, 1, doc="of attention in the last layer, in model=gat")
-    alpha: float = _number(0.5, 0, 1, doc="share of the first layer in each, in model=gcnii")
-    theta: float = _number(1.0, 0, doc="strength of the layers' maps, in model=gcnii")
-    aggregator: str = _choice("mean", *AGGREGATORS, doc="in model=sage")
-
-    # Sub-graph training: section 3.4.
-    training: str = _choice(
-        "subgraph",
-        "subgraph",
-        "whole",
-        "auto",
-        doc="sub-graphs or whole graphs (auto: whole while nodes x (k + 1) is at most 2 million)",
-    )
-    max_nodes: int | None = _number(2000, 1, doc="N_s, nodes of a sub-graph")
-    n_init: int | None = _number(None, 1, doc="N_init, start nodes (none: all labelled, as fits)")
-    max_expand: int | None = _number(None, 1, doc="N_m, new nodes an iteration")
-    max_hops: int | None = _number(None, 0, doc="iterations of growth (released program: 1)")
-    resample: bool = _flag(True, "select new sub-graphs in each epoch")
-    subgraphs_per_batch: int = _number(1, 1, doc="sub-graphs in a mini-batch")
-    sampler: str = _choice(
-        "bfs",
-        "bfs",
-        "clusters",
-        "walks",
-        "neighbors",
-        doc="sub-graphs of Algorithm 1, METIS, random walks, or GraphSAGE's sampled neighbours",
-    )
-    fanout: tuple[int, ...] = field(
-        default=(25, 10),
-        metadata={"doc": "neighbours sampled in each hop from the roots, in sampler=neighbors"},
-    )
-    with_replacement: bool = _flag(
-        False, "sample neighbours with replacement, in sampler=neighbors"
-    )
-    start_nodes: str = _choice(
-        "uniform", *START_NODES, doc="how often a node starts a sub-graph; the loss makes up for it"
-    )
-    keep_degree: bool = _flag(True, "normalise with the degrees of the whole graph")
-    num_workers: int = _number(1, 0, doc="threads that prepare sub-graphs")
-
-    # Optimisation: section 4.2.
-    optimizer: str = _choice("adam", "adam", "nadam", doc="nadam is the released program's")
-    lr: float = _number(0.1, 0, doc="learning rate")
-    weight_decay: float = _number(0.0005, 0, doc="L2 factor lambda, on half the squared norm")
-    decay_biases: bool = _flag(True, "apply L2 to biases too")
-    decay_layers: str = _choice("all", "all", "first", doc="layers that L2 is applied to")
-    views: int = _number(1, 1, doc="passes over a batch in a step, each with its own dropout")
-    agreement: float = _number(
-        0.0, 0, doc="weight of the views' agreement on all nodes, reached after 100 epochs"
-    )
-    sharpen: float = _number(0.5, 0.1, doc="temperature of what the views are to agree on")
-    max_epochs: int = _number(1000, 1, doc="epochs at most")
-    max_steps: int | None = _number(None, 1, doc="steps of the optimiser at most")
-    patience: int = _number(150, 1, doc="epochs without a better validation score before stopping")
-    evaluate_on: str = _choice(
-        "auto",
-        "auto",
-        "graph",
-        "subgraph",
-        "sampled",
-        "neighbors",
-        doc="what nodes are scored on in training (auto: sampled sub-graphs if the graph is large)",
-    )
-    evaluate_every: int = _number(1, 1, doc="epochs between evaluations")
-
-    # Speed and memory.
-    memory: str = field(
-        default="1GB", metadata={"doc": "for the scores of all nodes of a large graph"}
-    )
-    precision: str = _choice(
-        "float32", "float32", "bfloat16", doc="of training on a GPU (autocast)"
-    )
-    compile: bool = _flag(False, "compile the model for training with torch.compile")
-    capture: bool = _flag(True, "on a GPU, replay steps on fixed batches as CUDA graphs")
-
-    # Not a setting: the names of those that were given, over which no recipe has a say.
-    given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    # The flat names of the settings that were given, which no preset overrides.
+    _given: frozenset[str] = PrivateAttr(frozenset())
 
     @classmethod
-    def create(cls, **given: Any) -> "Config":
-        """The defaults, the recipe's settings for the data set, and the given values, checked.
+    def create(cls, **given: Any) -> "Settings":
+        """The defaults, the preset's settings for the data set, and the given values, checked.
 
-        Where no ``recipe`` is given, it is the model's own: ``"default"`` for the LGCN, and
-        ``"gcn"`` for ``model="gcn"``.
+        Without ``preset``, it is the model's own: ``"default"`` for the LGCN.
+
+        Args:
+            given: Settings by flat name (``k=16``, ``model="gcn"``) or in groups
+                (``model={"k": 16}``).
         """
-        known = {f.name: f for f in _settings()}
-        for key in given:
-            if key not in known:
-                close = difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-                raise UsageError(f"unknown setting {key!r}; {hint}")
-        dataset = given.get("dataset", cls.dataset)
-        recipe = given.get("recipe") or default_recipe(given.get("model", cls.model))
-        labels = given.get("labels", cls.labels)
-        settings = {**recipe_settings(recipe, str(dataset), labels), **given, "recipe": recipe}
-        for key, value in settings.items():
-            settings[key] = _checked(known[key], value)
-        config = cls(**settings, given=frozenset(given))
-        if config.model != "lgcn" and config.num_layers < 1:
+        flat = flatten(given)
+        preset = flat.get("preset")
+        if preset is None:
+            preset = find_model(flat.get("model", "lgcn")).preset
+        dataset = flat.get("dataset", cls.model_fields["dataset"].default)
+        values = preset_values(preset, dataset, flat.get("labels"))
+        model = flat.get("model", values.get("model", "lgcn"))
+        check_names(flat, model)
+        values = {**values, **flat, "preset": preset, "model": model}
+        return cls._of(values, frozenset(flat))
+
+    @classmethod
+    def _of(cls, values: Mapping[str, Any], given: frozenset[str]) -> "Settings":
+        """Settings by flat names; names that the model does not have are ignored."""
+        parts: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+        for name, (group, field) in flat_names(values["model"]).items():
+            if name in values:
+                parts[group][field] = values[name]
+        groups = groups_of(values["model"])
+        built = {group: groups[group].build(inside) for group, inside in parts.items()}
+        top = {name: values[name] for name in TOP if name in values}
+        settings = cls.build(top | built)
+        settings._given = given
+        return settings
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Settings that do not go together."""
+        sampling = self.sampling
+        n_init, max_nodes = sampling.n_init, sampling.max_nodes
+        if n_init and max_nodes and n_init > max_nodes:
+            raise UsageError(f"n_init must be at most max_nodes ({max_nodes}), got {n_init}")
+        if sampling.sampler != "bfs" and sampling.start_nodes != "uniform":
             raise UsageError(
-                f"num_layers must be at least 1 for model={config.model}, got {config.num_layers}"
+                f"start_nodes={sampling.start_nodes} needs sampler=bfs, "
+                f"got sampler={sampling.sampler}"
             )
-        if config.n_init and config.max_nodes and config.n_init > config.max_nodes:
-            raise UsageError(
-                f"n_init must be at most max_nodes ({config.max_nodes}), got {config.n_init}"
-            )
-        if config.sampler != "bfs" and config.start_nodes != "uniform":
-            raise UsageError(
-                f"start_nodes={config.start_nodes} goes with sampler=bfs alone, "
-                f"got sampler={config.sampler}"
-            )
-        if config.sampler in ("clusters", "walks") and config.max_nodes is None:
-            raise UsageError(f"sampler={config.sampler} needs max_nodes, got none")
-        if config.agreement and config.views == 1:
-            raise UsageError(f"agreement={config.agreement} needs at least 2 views, got views=1")
-        parse_memory(config.memory)
-        return config
+        if sampling.sampler in ("clusters", "walks") and max_nodes is None:
+            raise UsageError(f"sampler={sampling.sampler} needs max_nodes, got none")
+        agreement, views = self.optimisation.agreement, self.optimisation.views
+        if agreement and views == 1:
+            raise UsageError(f"agreement={agreement} needs at least 2 views, got views=1")
+        return self
 
     @classmethod
     def from_toml(cls, path: str | Path) -> dict[str, Any]:
-        """The settings in a TOML file, to be passed to :meth:`create`."""
+        """The settings in a TOML file by flat name, to be passed to :meth:`create`."""
         try:
             with Path(path).open("rb") as file:
-                return tomllib.load(file)
+                return flatten(tomllib.load(file))
         except OSError as error:
             raise UsageError(f"cannot read the config file {path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"the config file {path} is not valid TOML: {error}") from error
 
-    @classmethod
-    def describe(cls) -> list[tuple[str, str]]:
-        """The name of every setting and what it is; choices are named."""
-        rows = []
-        for spec in _settings():
-            doc = spec.metadata["doc"]
-            if "choices" in spec.metadata:
-                doc = f"{doc}: {', '.join(spec.metadata['choices'])}"
-            rows.append((spec.name, doc))
-        return rows
+    @property
+    def given(self) -> frozenset[str]:
+        """The flat names of the settings that were given. They do not count in comparisons."""
+        return self._given
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in JSON, which has no tuples."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-            if key != "given"
-        }
+        """The settings in groups, as JSON can hold them."""
+        groups = {name: getattr(self, name).model_dump(mode="json") for name in GROUPS}
+        return {**{name: getattr(self, name) for name in TOP}, **groups}
 
-    def resolve(self, graph: "Graph") -> "Config":
-        """These settings with what depends on the graph put in.
+    def flat(self) -> dict[str, Any]:
+        """The settings by flat name, as JSON can hold them."""
+        return flatten(self.to_dict())
 
-        Where ``labels`` is ``"auto"``, the recipe's settings for many labels take the place of
-        those for few where a class has 400 training nodes on average, or where neighbours are
-        seldom of one class, so that their agreement is no guide; what was given stays.
-        Where ``k`` is none, :func:`lgcn.datasets.check.suggest_k` chooses it; where ``input_scale``
-        is none, it becomes one over :func:`lgcn.datasets.check.feature_length`. Where ``training``
-        is ``"auto"``, it becomes ``"whole"`` while the nodes of the largest graph, times k + 1,
-        are at most two million, and ``"subgraph"`` above. Where ``evaluate_on`` is ``"auto"``, it
-        becomes ``"graph"`` while they are at most four million, and ``"sampled"`` above.
+    def replace(self, **changes: Any) -> "Settings":
+        """These settings with others in some places, which then count as given."""
+        flat = flatten(changes)
+        check_names(flat, flat.get("model", self.model.name))
+        return self._of({**self.flat(), **flat}, self._given | flat.keys())
+
+    def resolve(self, graph: "Graph") -> "Settings":
+        """These settings with the choices made that depend on the graph.
+
+        - ``labels="auto"``: the preset's settings for many labels replace those for few, below the
+          given settings, if a class has 400 training nodes on average or if neighbours are seldom
+          of one class.
+        - ``k=None`` becomes :func:`lgcn.graph.statistics.suggest_k`.
+        - ``input_scale=None`` becomes one over :func:`lgcn.graph.statistics.feature_length`.
+        - ``training="auto"`` becomes ``"whole"`` while the nodes of the largest graph, times k + 1,
+          are at most two million, else ``"subgraph"``.
+        - ``evaluate_on="auto"`` becomes ``"graph"`` while they are at most four million, else
+          ``"sampled"``.
         """
-        config = self._for_labels(graph) if self.labels == "auto" else self
-        if config.cnn == "shared" and "lgcl_channels" in config.given:
-            warnings.warn(
-                f"lgcl_channels={config.lgcl_channels} has no effect with cnn=shared, whose LGCLs "
-                "add as many features as they are given; cnn=single or double has it",
-                stacklevel=3,
-            )
-        if config.k is None:
-            from lgcn.datasets.check import suggest_k
+        from lgcn.graph.statistics import feature_length, suggest_k
+        from lgcn.training.choose import EVALUATED_VALUES, WHOLE_GRAPH_VALUES, largest_graph
 
-            config = replace(config, k=suggest_k(graph))
-        if config.input_scale is None:
-            from lgcn.datasets.check import feature_length
-
-            config = replace(config, input_scale=1 / feature_length(graph))
-        assert config.k is not None
-        largest = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
-        values = largest * (config.k + 1)
-        if config.training == "auto":
-            whole = values <= WHOLE_GRAPH_VALUES
-            config = replace(config, training="whole" if whole else "subgraph")
-        if config.evaluate_on == "auto":
-            whole = values <= EVALUATED_VALUES
-            config = replace(config, evaluate_on="graph" if whole else "sampled")
-        return config
-
-    def _for_labels(self, graph: "Graph") -> "Config":
-        from lgcn.datasets.check import labels_per_class, neighbours_agree
-
-        few, many = (
-            type(self).create(dataset=self.dataset, recipe=self.recipe, labels=labels)
-            for labels in ("few", "many")
-        )
-        if replace(few, labels="many") == many:
-            return self
-        if labels_per_class(graph) < MANY_LABELS and neighbours_agree(graph):
-            return self
-        changed = {
-            spec.name: getattr(many, spec.name)
-            for spec in _settings()
-            if spec.name not in self.given
-            and getattr(self, spec.name) == getattr(few, spec.name) != getattr(many, spec.name)
-        }
-        return replace(self, **{**changed, "labels": "many"})
-
-    def model_options(self) -> dict[str, Any]:
-        """The settings that the model's class takes."""
-        for name in ("k", "input_scale"):
-            if getattr(self, name) is None:
-                raise UsageError(
-                    f"{name} must be a number to build a model, got none: resolve(graph)"
+        settings = self._for_labels(graph)
+        model = settings.model
+        if isinstance(model, LGCNSettings):
+            if model.cnn == "shared" and "lgcl_channels" in settings.given:
+                warnings.warn(
+                    f"lgcl_channels={model.lgcl_channels} has no effect with cnn=shared, whose "
+                    "LGCLs add as many features as they are given; use cnn=single or cnn=double",
+                    stacklevel=3,
                 )
-        from lgcn.nn.models import model_class
+            if model.k is None:
+                settings = settings._with(k=suggest_k(graph))
+        if model.input_scale is None:
+            settings = settings._with(input_scale=1 / feature_length(graph))
+        values = largest_graph(graph) * settings.model.values_per_feature
+        if settings.sampling.training == "auto":
+            whole = values <= WHOLE_GRAPH_VALUES
+            settings = settings._with(training="whole" if whole else "subgraph")
+        if settings.evaluation.evaluate_on == "auto":
+            whole = values <= EVALUATED_VALUES
+            settings = settings._with(evaluate_on="graph" if whole else "sampled")
+        return settings
 
-        names = inspect.signature(model_class(self.model)).parameters
-        return {key: value for key, value in asdict(self).items() if key in names}
+    def _for_labels(self, graph: "Graph") -> "Settings":
+        from lgcn.training.choose import wants_many
+
+        if self.labels != "auto" or not depends_on_labels(self.preset, self.dataset):
+            return self
+        if not wants_many(graph):
+            return self
+        flat = self.flat()
+        values = preset_values(self.preset, self.dataset, "many")
+        many = self._of({**values, **{n: flat[n] for n in ("preset", "model")}}, self._given)
+        given = {name: flat[name] for name in self._given if name != "model"}
+        return many._with(**{**given, "labels": "many"})
+
+    def _with(self, **changes: Any) -> "Settings":
+        """A copy with other values, which are not checked and do not count as given."""
+        update: dict[str, Any] = {name: changes[name] for name in TOP if name in changes}
+        for group in GROUPS:
+            part = getattr(self, group)
+            inside = {key: changes[key] for key in type(part).model_fields if key in changes}
+            if inside:
+                update[group] = part.model_copy(update=inside)
+        return self.model_copy(update=update)
+
+    def build_model(self, in_channels: int, num_classes: int) -> "Module":
+        """A network with new weights."""
+        options = self.model.options()
+        return network_class(self.model.name)(in_channels, num_classes, **options)
 
 
-def _settings() -> list[Any]:
-    return [f for f in fields(Config) if f.name != "given"]
+TOP: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not in GROUPS)
+
+
+def groups_of(model: object = "lgcn") -> dict[str, type[Group]]:
+    """The groups with their classes; that of ``model`` depends on the model."""
+    return {**GROUPS, "model": find_model(model).settings}
+
+
+def flat_names(model: object = "lgcn") -> dict[str, tuple[str, str]]:
+    """The group and the field behind each flat name of a model's settings, without those of TOP."""
+    return {
+        "model" if (group, field) == ("model", "name") else field: (group, field)
+        for group, cls in groups_of(model).items()
+        for field in cls.model_fields
+    }
+
+
+def check_names(names: Iterable[str], model: object) -> None:
+    """Raises UsageError at the first name that is no setting of the model."""
+    known = [*TOP, *flat_names(model)]
+    for name in names:
+        if name not in known:
+            of_model = "" if model == "lgcn" else f" of model={model}"
+            raise UsageError(f"unknown setting {name!r}{of_model}; {did_you_mean(name, known)}")
+
+
+def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by flat name, of flat or grouped ones. A name that comes twice is refused."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        inner = _of_group(key, value) if key in GROUPS else {key: value}
+        for name in inner:
+            if name in flat:
+                raise UsageError(f"the setting {name!r} is given twice")
+        flat |= inner
+    return flat
+
+
+def _of_group(group: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, Group):
+        value = value.model_dump()
+    if not isinstance(value, Mapping):
+        if group == "model":
+            return {"model": value}
+        raise UsageError(f"{group} is a group of settings and must be a table, got {value!r:.80}")
+    if group == "model":  # whose names are checked once the model is known
+        return {"model" if name == "name" else name: value[name] for name in value}
+    for name in value:
+        if name not in GROUPS[group].model_fields:
+            hint = did_you_mean(name, GROUPS[group].model_fields)
+            raise UsageError(f"unknown setting {f'{group}.{name}'!r}; {hint}")
+    return dict(value)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
     """``key=value`` from the command line, with the meaning it has in a TOML file.
 
-    ``none`` is no value, and text that is no TOML value is a string. ``table.key=value`` sets one
-    key of a table.
+    ``none`` is no value, and text that is no TOML value is a string. The key may be
+    ``group.key``, or ``table.key`` for one key of a table.
     """
     key, separator, value = text.partition("=")
     key = key.strip()
@@ -349,57 +303,26 @@ def parse_setting(text: str) -> tuple[str, Any]:
     return key, parsed
 
 
-def merge_settings(texts: list[str]) -> dict[str, Any]:
-    """The settings of several ``key=value``; a later one wins."""
-    settings: dict[str, Any] = {}
+def merge_settings(texts: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings of several ``key=value`` by flat name; a later one wins.
+
+    Args:
+        texts: The settings.
+        below: Settings that they are added to. (default: none)
+    """
+    settings = dict(below or {})
     for text in texts:
         key, value = parse_setting(text)
         table, dot, inner = key.partition(".")
-        if dot:
-            if not isinstance(settings.setdefault(table, {}), dict):
-                raise UsageError(f"--set {text}: {table} is {settings[table]!r}, not a table")
-            settings[table][inner] = value
+        if not dot:
+            settings |= flatten({key: value})
+        elif table in GROUPS:
+            settings |= flatten({table: {inner: value}})
+        elif table == "dataset_options":
+            before = settings.get(table, {})
+            if not isinstance(before, Mapping):
+                raise UsageError(f"--set {text}: {table} is {before!r}, not a table")
+            settings[table] = {**before, inner: value}
         else:
-            settings[key] = value
+            raise UsageError(f"unknown setting {key!r}; {did_you_mean(table, GROUPS)}")
     return settings
-
-
-def _checked(spec: Any, value: Any) -> Any:
-    name, wanted = spec.name, str(spec.type)
-    optional = "None" in wanted
-    if isinstance(value, str) and optional and value.lower() == "none":
-        value = None  # TOML has no null
-    if value is None and optional:
-        return None
-    if "choices" in spec.metadata:
-        if value is None:  # what --set makes of the choice "none"
-            value = "none"
-        if value not in spec.metadata["choices"]:
-            choices = ", ".join(spec.metadata["choices"])
-            raise UsageError(f"{name} must be one of {choices}, got {value!r}")
-        return value
-    if "low" in spec.metadata:
-        whole = "int" in wanted
-        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-            kind = "a whole number" if whole else "a number"
-            raise UsageError(
-                f"{name} must be {kind}{' or none' if optional else ''}, got {value!r}"
-            )
-        low, high = spec.metadata["low"], spec.metadata["high"]
-        if not value >= low or (high is not None and value >= high):
-            bounds = f"at least {low}" + (f" and below {high}" if high is not None else "")
-            raise UsageError(f"{name} must be {bounds}, got {value!r}")
-        if value > (LARGEST_INT if whole else sys.float_info.max):
-            raise UsageError(f"{name} is too large, got {value!s:.40}")
-        return value if whole else float(value)
-    if wanted.startswith("tuple"):
-        numbers = list(value) if isinstance(value, list | tuple) else [value]
-        if not numbers or not all(type(n) is int and n > 0 for n in numbers):
-            raise UsageError(f"{name} must be a list of positive whole numbers, got {value!r}")
-        return tuple(numbers)
-    kinds = {"bool": bool, "str": str}
-    kind_wanted = kinds.get(wanted.removeprefix("<class '").removesuffix("'>"), Mapping)
-    if not isinstance(value, kind_wanted):
-        words = {bool: "true or false", str: "a text"}.get(kind_wanted, "a table of options")
-        raise UsageError(f"{name} must be {words}, got {value!r}")
-    return dict(value) if isinstance(value, Mapping) else value

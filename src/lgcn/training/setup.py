@@ -17,7 +17,7 @@ from lgcn.sampling import (
 )
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.nadam import Nadam
-from lgcn.training.settings import Config
+from lgcn.training.settings import Settings
 
 WALK_LENGTH = 4  # where max_hops is none
 
@@ -36,60 +36,62 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def make_loader(graph: Graph, config: Config) -> BatchLoader | GraphLoader:
+def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
     """The mini-batches of the training nodes."""
-    if config.training == "whole":
-        return GraphLoader(graph, seed=config.seed)
+    sampling = settings.sampling
+    if sampling.training == "whole":
+        return GraphLoader(graph, seed=settings.seed)
     common: dict[str, Any] = {
         "roots": graph.train_mask,
-        "batch_size": config.subgraphs_per_batch,
-        "resample": config.resample,
-        "keep_degree": config.keep_degree,
-        "seed": config.seed,
-        "num_workers": config.num_workers,
+        "batch_size": sampling.subgraphs_per_batch,
+        "resample": sampling.resample,
+        "keep_degree": sampling.keep_degree,
+        "seed": settings.seed,
+        "num_workers": settings.hardware.num_workers,
     }
-    if config.sampler == "neighbors":
+    if sampling.sampler == "neighbors":
         return NeighborLoader(
             graph,
-            n_init=config.n_init,
-            fanout=config.fanout,
-            with_replacement=config.with_replacement,
+            n_init=sampling.n_init,
+            fanout=sampling.fanout,
+            with_replacement=sampling.with_replacement,
             **common,
         )
-    common["max_nodes"] = config.max_nodes
-    if config.sampler == "clusters":
+    common["max_nodes"] = sampling.max_nodes
+    if sampling.sampler == "clusters":
         return ClusterLoader(graph, **common)
-    if config.sampler == "walks":
-        length = WALK_LENGTH if config.max_hops is None else config.max_hops
-        return RandomWalkLoader(graph, n_init=config.n_init, walk_length=length, **common)
+    if sampling.sampler == "walks":
+        length = WALK_LENGTH if sampling.max_hops is None else sampling.max_hops
+        return RandomWalkLoader(graph, n_init=sampling.n_init, walk_length=length, **common)
     return SubgraphLoader(
         graph,
-        n_init=config.n_init,
-        max_expand=config.max_expand,
-        max_hops=config.max_hops,
-        start_nodes=config.start_nodes,
+        n_init=sampling.n_init,
+        max_expand=sampling.max_expand,
+        max_hops=sampling.max_hops,
+        start_nodes=sampling.start_nodes,
         **common,
     )
 
 
-def make_optimizer(model: Module, config: Config) -> Optimizer:
+def make_optimizer(model: Module, settings: Settings) -> Optimizer:
     """Adam or Nadam; their L2 term is that of lambda / 2 times the squared norm."""
+    chosen = settings.optimisation
     weights = [p for p in model.parameters() if p.dim() > 1]
     biases = [p for p in model.parameters() if p.dim() <= 1]
-    decayed = weights + biases if config.decay_biases else weights
-    if config.decay_layers == "first":
+    decayed = weights + biases if chosen.decay_biases else weights
+    if chosen.decay_layers == "first":
         first: Any = model.first_layer
         inside = {id(p) for p in first.parameters()}
         decayed = [p for p in decayed if id(p) in inside]
-    chosen = {id(p) for p in decayed}
-    others = [p for p in weights + biases if id(p) not in chosen]
+    taken = {id(p) for p in decayed}
+    others = [p for p in weights + biases if id(p) not in taken]
     groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": decayed, "weight_decay": chosen.weight_decay},
         {"params": others, "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    if config.optimizer == "nadam":
-        return Nadam(groups, lr=config.lr)
+    if chosen.optimizer == "nadam":
+        return Nadam(groups, lr=chosen.lr)
     # Fused, a step is one kernel for all weights; capturable, it counts on the device.
     on_gpu = any(p.is_cuda for p in weights)
-    return Adam(groups, lr=config.lr, fused=True, capturable=on_gpu)
+    return Adam(groups, lr=chosen.lr, fused=True, capturable=on_gpu)

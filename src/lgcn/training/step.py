@@ -13,7 +13,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight
-from lgcn.training.settings import Config
+from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
 from lgcn.utils.out_of_memory import needs_memory
 
@@ -43,8 +43,8 @@ class Step:
     Args:
         model: The model, on the device.
         optimizer: Its optimiser.
-        config: The settings; ``views`` and ``agreement`` count here, ``precision``, ``compile`` and
-            ``capture``.
+        settings: The settings: ``views``, ``agreement``, ``precision``, ``compile`` and
+            ``capture`` count here.
         device: Where to compute.
         fixed: Whether the same batches come in each epoch. They then stay on the device and, on a
             GPU, are captured as CUDA graphs, which spares launching some hundred kernels one by
@@ -56,7 +56,7 @@ class Step:
         self,
         model: Module,
         optimizer: Optimizer,
-        config: Config,
+        settings: Settings,
         device: torch.device,
         fixed: bool,
         generators: Generators | None = None,
@@ -66,14 +66,14 @@ class Step:
         self.device = device
         self.fixed = fixed
         self.generators = Generators(device) if generators is None else generators
-        self.forward = torch.compile(model) if config.compile else model
-        self.autocast = config.precision == "bfloat16"
+        self.forward = torch.compile(model) if settings.hardware.compile else model
+        self.autocast = settings.hardware.precision == "bfloat16"
         if self.autocast and device.type == "cpu":
             raise UsageError("precision=bfloat16 is for GPUs, got device cpu: use float32")
-        self.config = config
+        self.settings = settings
         # On the device, since what a CUDA graph reads from Python stays as it was captured.
         self.agreement_weight = torch.zeros((), device=device)
-        self.captures = fixed and device.type == "cuda" and can_capture(config)
+        self.captures = fixed and device.type == "cuda" and can_capture(model, settings)
         # CUDA graphs cannot be captured on the default stream; what comes before must not be there
         # either, or the capture would have to wait for it.
         self.stream: Any = None
@@ -85,9 +85,10 @@ class Step:
     def begin_epoch(self, epoch: int) -> None:
         """Seeds the generators; the weight of the agreement grows with the epochs."""
         # One seed an epoch instead of one stream: a resumed run needs no generator state.
-        self.generators.manual_seed(random_seed(self.config.seed, epoch))
-        if self.config.agreement:
-            self.agreement_weight.fill_(agreement_weight(self.config.agreement, epoch))
+        self.generators.manual_seed(random_seed(self.settings.seed, epoch))
+        weight = self.settings.optimisation.agreement
+        if weight:
+            self.agreement_weight.fill_(agreement_weight(weight, epoch))
 
     def __call__(self, source: Graph) -> Tensor | None:
         """Trains on the batch; its loss, on the device, or None where it has no training nodes."""
@@ -144,18 +145,17 @@ class Step:
         return batch.loss
 
     def _run(self, batch: _Batch) -> Tensor:
+        chosen = self.settings.optimisation
         self.optimizer.zero_grad()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            views = [
-                self.forward(batch.graph.x, batch.graph).float() for _ in range(self.config.views)
-            ]
+            views = [self.forward(batch.graph.x, batch.graph).float() for _ in range(chosen.views)]
             losses = [
                 metrics.loss(view.index_select(0, batch.nodes), batch.y, batch.weight)
                 for view in views
             ]
             loss = torch.stack(losses).mean()
-            if self.config.agreement:
-                apart = agreement(views, self.config.sharpen, multi_label=batch.y.dim() == 2)
+            if chosen.agreement:
+                apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
                 loss = loss + self.agreement_weight * apart
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
@@ -198,11 +198,8 @@ class _DeterministicConvolutions:
 _deterministic_convolutions = _DeterministicConvolutions()
 
 
-def can_capture(config: Config) -> bool:
-    """Whether a step runs the same kernels on the same memory each time."""
-    # Edges that are taken out, as zeros="pad" needs it, change the size of tensors.
-    removes_edges = config.layer == "lgcl" and config.zeros == "pad" and config.adj_dropout > 0
-    # PyG's other layers look at the edges on the CPU.
-    fixed_kernels = config.model in ("lgcn", "gcn", "mlp")
-    # Nadam counts its steps on the CPU.
-    return config.capture and config.optimizer == "adam" and fixed_kernels and not removes_edges
+def can_capture(model: Module, settings: Settings) -> bool:
+    """Whether a step runs the same kernels on the same memory each time, and may be captured."""
+    if not settings.hardware.capture or settings.optimisation.optimizer != "adam":
+        return False  # Nadam counts its steps on the CPU
+    return bool(getattr(model, "can_capture", False))

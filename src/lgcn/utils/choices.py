@@ -1,21 +1,13 @@
-"""The names that options take, where settings and the code that acts on them need one list.
+"""Names that an option can take, where the settings and the code that acts on them need one list.
 
 Nothing here imports torch, so that a wrong name is reported at once.
 """
 
-# The models, and where their classes are.
-MODELS = {
-    "lgcn": "lgcn.nn.lgcn:LGCN",
-    "gcn": "lgcn.paper.baselines.gcn:GCN",
-    "gcnii": "lgcn.paper.baselines.gcnii:GCNII",
-    "chebyshev": "lgcn.paper.baselines.chebyshev:ChebNet",
-    "gat": "lgcn.paper.baselines.gat:GAT",
-    "sage": "lgcn.paper.baselines.sage:GraphSAGE",
-    "mlp": "lgcn.paper.baselines.mlp:MLP",
-}
+from typing import Literal, get_args
+
 # All but "none" are functions of torch.nn.functional.
-ACTIVATIONS = ("none", "relu", "elu", "gelu")
-# Of GraphSAGE.
-AGGREGATORS = ("gcn", "mean", "pool", "lstm")
+Activation = Literal["none", "relu", "elu", "gelu"]
+ACTIVATIONS: tuple[str, ...] = get_args(Activation)
 # How often a node starts a sub-graph.
-START_NODES = ("uniform", "balanced", "degree")
+StartNodes = Literal["uniform", "balanced", "degree"]
+START_NODES: tuple[str, ...] = get_args(StartNodes)

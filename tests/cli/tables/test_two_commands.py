@@ -58,7 +58,7 @@ def test_train_prints_one_json_object(lgcn_, place: Path):
     saved = json.loads((place / "run" / "result.json").read_text())
     assert {key: saved[key] for key in record} == record
     config, spec = Run("run").read()
-    assert config.k == suggest_k(import_tables("edges.csv", "nodes.csv").graph)
+    assert config.model.k == suggest_k(import_tables("edges.csv", "nodes.csv").graph)
     assert spec.label_names == CLASSES
 
 

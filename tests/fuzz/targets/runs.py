@@ -116,7 +116,7 @@ def finished_target(source: Source) -> None:
             run = Run(folder)
             _, config, spec = run.load_model()
             spec.check(graph)
-            assert config.k is not None
+            assert config.model.k is not None
             assert 0 < run.temperature() < float("inf")
             encoder = run.encoder()
             if encoder is not None:

@@ -8,7 +8,7 @@ from torch.nn import Module
 
 from lgcn import Graph, load_dataset
 from lgcn.inference import predict
-from lgcn.training import Config, Run, train
+from lgcn.training import Run, Settings, train
 
 
 def parameters(model: Module) -> int:
@@ -58,11 +58,11 @@ def trained_and_loaded(folder: Path, **settings: Any) -> dict[str, Any]:
         num_val=60,
     )
     given = {"hidden_channels": 8, "lr": 0.02, "max_epochs": 40, "num_workers": 0, **settings}
-    config = Config.create(dataset="synthetic", **given)
+    config = Settings.create(dataset="synthetic", **given)
     result = train(graph, config, out=folder / "run")
     loaded, loaded_config, _ = Run(folder / "run").load_model()
     assert type(loaded) is type(result.model)
-    assert loaded_config.model == config.model
+    assert loaded_config.model.name == config.model.name
     scores = predict(loaded, graph)
     assert scores.shape == (200, 3)
     # On some CPUs an LSTM's last bits depend on how its weights lie in memory.

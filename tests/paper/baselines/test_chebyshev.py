@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch_geometric.nn import ChebConv
 
 from lgcn import Graph
-from lgcn.paper.baselines import ChebNet
+from lgcn.paper.baselines.chebyshev.network import ChebNet
 
 from .checks import (
     a_reset_draws_all_weights,

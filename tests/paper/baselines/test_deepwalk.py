@@ -11,8 +11,8 @@ import torch
 
 from lgcn import Graph
 from lgcn.errors import UsageError
-from lgcn.paper.baselines import deepwalk
-from lgcn.paper.baselines.deepwalk import deepwalk_embeddings, train_deepwalk
+from lgcn.paper.baselines.deepwalk import training as deepwalk
+from lgcn.paper.baselines.deepwalk.training import deepwalk_embeddings, train_deepwalk
 
 needs_gensim = pytest.mark.skipif(find_spec("gensim") is None, reason="gensim is not installed")
 QUICK: dict[str, Any] = {"walks_per_node": 10, "length": 10, "window": 3, "dimensions": 8}

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch_geometric.nn import GATConv
 
 from lgcn import Graph
-from lgcn.paper.baselines import GAT
+from lgcn.paper.baselines.gat.network import GAT
 
 from .checks import (
     a_reset_draws_all_weights,

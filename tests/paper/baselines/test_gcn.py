@@ -8,7 +8,7 @@ import torch
 from torch_geometric.nn import GCNConv
 
 from lgcn import Graph
-from lgcn.paper.baselines import GCN
+from lgcn.paper.baselines.gcn.network import GCN
 
 from .checks import (
     a_reset_draws_all_weights,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lgcn import Graph
-from lgcn.paper.baselines import GCNII
+from lgcn.paper.baselines.gcnii.network import GCNII
 
 from .checks import (
     a_reset_draws_all_weights,

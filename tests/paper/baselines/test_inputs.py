@@ -5,8 +5,8 @@ import torch
 from torch_geometric.nn.dense import Linear
 
 from lgcn import Graph
-from lgcn.nn.models import MODELS, model_class
 from lgcn.paper.baselines.inputs import SparseLinear, dense, drop, scale
+from lgcn.training.models import model_names, network_class
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def test_scale_multiplies_dense_and_stored_values(x: torch.Tensor) -> None:
     torch.testing.assert_close(scale(x.to_sparse_csr(), 3.0).to_dense(), 3 * x)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "lgcn"])
+@pytest.mark.parametrize("name", [name for name in model_names() if name != "lgcn"])
 def test_every_baseline_scales_its_input(name: str, x: torch.Tensor) -> None:
     graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 3]]), 40, undirected=True)
-    model = model_class(name)(30, 4, input_scale=2.5).eval()
-    plain = model_class(name)(30, 4).eval()
+    model = network_class(name)(30, 4, input_scale=2.5).eval()
+    plain = network_class(name)(30, 4).eval()
     plain.load_state_dict(model.state_dict())
     for features in (x, x.to_sparse_csr()):
         torch.testing.assert_close(model(features, graph), plain(2.5 * x, graph))

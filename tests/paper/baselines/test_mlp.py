@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lgcn import Graph
-from lgcn.paper.baselines import MLP
+from lgcn.paper.baselines.mlp.network import MLP
 
 from .checks import (
     a_reset_draws_all_weights,

@@ -10,9 +10,9 @@ import torch
 
 from lgcn import Graph
 from lgcn.errors import TrainingDiverged, UsageError
-from lgcn.paper.baselines import planetoid
-from lgcn.paper.baselines.planetoid import PlanetoidT, train_planetoid
-from lgcn.paper.baselines.planetoid_contexts import Contexts, ContextSampler
+from lgcn.paper.baselines.planetoid import training as planetoid
+from lgcn.paper.baselines.planetoid.contexts import Contexts, ContextSampler
+from lgcn.paper.baselines.planetoid.training import PlanetoidT, train_planetoid
 
 RandomGraph = Callable[..., Graph]
 QUICK: dict[str, Any] = {"max_epochs": 20, "contexts_per_node": 300, "embedding_channels": 8}

@@ -10,11 +10,10 @@ from torch import Tensor
 from torch_geometric.nn.aggr import LSTMAggregation
 
 from lgcn import Graph
-from lgcn.paper.baselines import GraphSAGE
-from lgcn.paper.baselines.sage import LastState
+from lgcn.paper.baselines.sage import AGGREGATORS
+from lgcn.paper.baselines.sage.network import GraphSAGE, LastState
 from lgcn.sampling import NeighborLoader
 from lgcn.sampling.alternatives.neighbors import SampledGraph
-from lgcn.utils.choices import AGGREGATORS
 
 from .checks import (
     a_reset_draws_all_weights,

@@ -9,7 +9,7 @@ import torch
 
 from lgcn import Graph, load_dataset
 from lgcn.errors import UsageError
-from lgcn.paper.baselines.trivial import look_up_genes, predict_nothing
+from lgcn.paper.baselines.trivial.predictions import look_up_genes, predict_nothing
 
 # Gene, split and labels of each node.
 NODES = [

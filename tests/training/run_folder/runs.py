@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lgcn.graph import Graph
 from lgcn.tables.encoder import FeatureEncoder
-from lgcn.training import Config, Result, State, train
+from lgcn.training import Result, Settings, State, train
 
 from ..graphs import settings, small_graph
 
@@ -42,13 +42,17 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def go_on(folder: Path, config: Config | None = None) -> Result:
+def go_on(folder: Path, config: Settings | None = None) -> Result:
     return train(small_graph(), config or settings(), out=folder, resume=True)
 
 
 def change(path: Path, table: str, **values: Any) -> None:
+    """Changes values in a table of a JSON file, which may be in another, as in "settings.model"."""
     record = json.loads(path.read_text())
-    (record[table] if table else record).update(values)
+    inside = record
+    for name in table.split(".") if table else ():
+        inside = inside[name]
+    inside.update(values)
     path.write_text(json.dumps(record))
 
 

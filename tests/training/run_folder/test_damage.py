@@ -138,9 +138,14 @@ def test_weights_that_do_not_fit_are_named(finished: Path):
     "change",
     [
         {"format": 99},
-        {"config": {"k": -1}},
-        {"config": {"unknown": 1}},
-        {"config": None},
+        {"settings": {"k": -1}},
+        {"settings": {"model": {"k": -1}}},
+        {"settings": {"model": {"name": ["lgcn"]}}},
+        {"settings": {"sampling": {"lr": 0.1}}},
+        {"settings": {"sampling": 3}},
+        {"settings": {"k": 4, "model": {"k": 5}}},
+        {"settings": {"unknown": 1}},
+        {"settings": None},
         {"model": "text"},
         {"model": {"num_features": 8}},
     ],
@@ -177,8 +182,8 @@ def test_a_wrong_description_of_the_model_is_named(finished: Path, values: dict[
     ("table", "values"),
     [
         ("model", {"num_features": 10**15}),
-        ("config", {"hidden_channels": 10**12}),
-        ("config", {"num_layers": 10**12}),
+        ("settings.model", {"hidden_channels": 10**12}),
+        ("settings.model", {"num_layers": 900}),
     ],
 )
 def test_sizes_that_the_weights_do_not_have_ask_for_no_memory(
@@ -189,8 +194,21 @@ def test_sizes_that_the_weights_do_not_have_ask_for_no_memory(
         Run(finished).load_model()
 
 
+@pytest.mark.parametrize("name", ["num_layers", "hops"])
+def test_more_parts_than_can_be_are_damage(finished: Path, name: str):
+    change(finished / "run.json", "settings.model", **{name: 10**12})
+    with pytest.raises(CheckpointError, match=rf"run\.json is damaged: {name} .* 1000000000000"):
+        Run(finished).load_model()
+
+
+def test_a_run_of_an_unknown_model_is_not_damaged(finished: Path):
+    change(finished / "run.json", "settings.model", name="other")
+    with pytest.raises(CheckpointError, match=r"run\.json: unknown model 'other'; known: lgcn"):
+        Run(finished).load_model()
+
+
 def test_a_run_without_k_is_damaged(finished: Path):
-    change(finished / "run.json", "config", k=None)
+    change(finished / "run.json", "settings.model", k=None)
     with pytest.raises(CheckpointError, match="k must be a whole number"):
         Run(finished).load_model()
 
@@ -296,7 +314,7 @@ def test_wrong_values_of_a_state_are_named(stopped: Path, change: dict[str, Any]
 def test_options_of_a_file_pass_a_list(
     finished: Path, dataset: str, options: dict[str, Any], named: str
 ):
-    change(finished / "run.json", "config", dataset=dataset, dataset_options=options)
+    change(finished / "run.json", "settings", dataset=dataset, dataset_options=options)
     with pytest.raises(CheckpointError, match=rf"run\.json is damaged: .*{named}"):
         Run(finished).load_model()
 
@@ -314,9 +332,9 @@ def test_a_file_larger_than_the_memory_is_not_read(finished: Path, monkeypatch: 
     [
         ({"hidden_channels": 10**9}, "hidden_channels=1000000000 .*would need .* of memory"),
         ({"hidden_channels": 10**18}, "cannot build a model of these sizes"),
-        ({"num_layers": 10**9}, "num_layers must be at most 1000"),
-        ({"hops": 10**9}, "hops must be at most 1000"),
-        ({"views": 10**9}, "views must be at most 1000"),
+        ({"num_layers": 10**9}, "num_layers must be .* to 1000, got 1000000000"),
+        ({"hops": 10**9}, "hops must be .* to 1000, got 1000000000"),
+        ({"views": 10**9}, "views must be .* to 1000, got 1000000000"),
         ({"k": 10**12}, "k=1000000000000 would need"),
     ],
 )

@@ -16,7 +16,7 @@ from lgcn.training import Result, Run, loop, train
 from ..graphs import digest, lasting, settings, several_graphs, small_graph
 from .runs import Killed, at_epoch, die, go_on, interrupt, names
 
-RECIPES: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "whole": {},
     "sub-graphs": {"training": "subgraph", "max_nodes": 80, "n_init": 15, "num_workers": 1},
     "fixed sub-graphs": {"training": "subgraph", "max_nodes": 80, "resample": False},
@@ -76,9 +76,9 @@ def test_without_a_folder_signals_do_as_ever():
 
 
 @pytest.mark.usefixtures("checkpoints")
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_killed_run_goes_on_to_the_same_end(tmp_path: Path, recipe: str):
-    config = settings(**RECIPES[recipe])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_killed_run_goes_on_to_the_same_end(tmp_path: Path, preset: str):
+    config = settings(**PRESETS[preset])
     whole = train(small_graph(), config, out=tmp_path / "whole")
     with pytest.raises(Killed):
         train(small_graph(), config, out=tmp_path / "killed", on_epoch=at_epoch(4, die))

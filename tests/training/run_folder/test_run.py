@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import lgcn.paper  # noqa: F401 (registers the baselines)
 from lgcn.errors import CheckpointError
-from lgcn.training import Config, Result, Run, train
+from lgcn.training import Result, Run, Settings, train
+from lgcn.training.settings import flatten
 
 from ..graphs import digest, settings, small_graph
 from .runs import Killed, at_epoch, change, die, encoded_graph, names
@@ -18,7 +21,7 @@ def test_a_finished_run_holds_settings_weights_and_result(finished_run: tuple[Pa
     folder, result = finished_run
     assert names(folder) == {"run.json", "model.safetensors", "result.json"}
     record = json.loads((folder / "run.json").read_text())
-    assert Config.create(**record["config"]) == settings()
+    assert Settings.create(**record["settings"]) == settings()
     saved = json.loads((folder / "result.json").read_text())
     assert len(saved.pop("history")) == 6
     assert saved == result.record
@@ -95,3 +98,29 @@ def test_a_run_keeps_how_features_are_made(tmp_path: Path):
     assert kept.to_dict() == graph.encoder.to_dict()
     train(small_graph(), settings(max_epochs=1), out=tmp_path)  # in the same folder
     assert Run(tmp_path).encoder() is None
+
+
+# What run.json of version 0.1.0 had beside the settings of the model.
+OF_ALL_MODELS = {
+    **{"order": 2, "heads": 8, "out_heads": 1, "alpha": 0.5, "theta": 1.0, "aggregator": "mean"},
+    **{name: value for name, value in settings().flat().items() if name != "preset"},
+    "recipe": "default",
+}
+
+
+@pytest.mark.parametrize("given", [{}, {"model": "gcn"}, {"model": "gat", "heads": 2}])
+def test_runs_with_flat_settings_of_all_models_are_read(tmp_path: Path, given: dict[str, Any]):
+    train(small_graph(), settings(**given), out=tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text())
+    new = flatten(record.pop("settings"))
+    new["recipe"] = new.pop("preset")
+    record["config"] = {**OF_ALL_MODELS, **new}
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    model, found, _ = Run(tmp_path).load_model()
+    assert found == settings(**given)
+    assert found.preset == given.get("model", "default")
+    assert model is not None
+    record["config"]["unknown"] = 1
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match=r"run\.json is damaged: unknown setting 'unknown'"):
+        Run(tmp_path).read()

@@ -1,15 +1,14 @@
-"""The systems that LGCN is compared with, each with its own paper's architecture.
+"""The systems that the LGCN is compared with, one package each.
 
-Those here are trained by :func:`lgcn.training.train`, as ``model="gcn"`` and so on; their settings
-are recipes of the same names. Systems that train in ways of their own, DeepWalk among them, are in
-:mod:`lgcn.paper.baselines`.
+A package registers its system when it is imported: the settings of its network, and its row in the
+tables (:mod:`lgcn.paper.systems`). It does not import torch; its ``network`` or ``training`` module
+does, when the system is trained. Importing :mod:`lgcn.paper` imports all packages in this folder,
+so that a new one needs no entry elsewhere.
 """
 
-from lgcn.paper.baselines.chebyshev import ChebNet
-from lgcn.paper.baselines.gat import GAT
-from lgcn.paper.baselines.gcn import GCN
-from lgcn.paper.baselines.gcnii import GCNII
-from lgcn.paper.baselines.mlp import MLP
-from lgcn.paper.baselines.sage import GraphSAGE
+import pkgutil
+from importlib import import_module
 
-__all__ = ["GAT", "GCN", "GCNII", "MLP", "ChebNet", "GraphSAGE"]
+for _module in pkgutil.iter_modules(__path__):
+    if _module.ispkg:
+        import_module(f"{__name__}.{_module.name}")

@@ -18,7 +18,13 @@ class Stack(Module):
         dropout: Dropout rate of each layer's input.
         activation: Between the layers. (default: ReLU)
         input_scale: Factor of the input features. (default: 1)
+
+    Attributes:
+        can_capture: Whether a training step launches the same kernels on the same memory each time,
+            so that a CUDA graph can replay it. Most layers of PyG look at the edges on the CPU.
     """
+
+    can_capture = False
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from lgcn.errors import TrainingDiverged
 from lgcn.graph import Graph
 from lgcn.graph.csr import take_rows
 from lgcn.paper.baselines.inputs import SparseLinear
-from lgcn.paper.baselines.planetoid_contexts import Contexts, ContextSampler
+from lgcn.paper.baselines.planetoid.contexts import Contexts, ContextSampler
 from lgcn.training import metrics
 from lgcn.training.checks import check_trainable
 from lgcn.training.state import State

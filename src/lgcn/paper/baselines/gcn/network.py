@@ -31,6 +31,8 @@ class GCN(Stack):
         - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
     """
 
+    can_capture = True
+
     def __init__(
         self,
         in_channels: int,

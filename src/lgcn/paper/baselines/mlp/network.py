@@ -25,6 +25,8 @@ class MLP(Stack):
         - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
     """
 
+    can_capture = True
+
     def __init__(
         self,
         in_channels: int,

@@ -13,9 +13,9 @@ from lgcn.graph import Graph
 from lgcn.graph.csr import take_rows
 from lgcn.nn.k_largest_aggregation import KLargestAggregation
 from lgcn.paper.baselines.inputs import apply_linear, dense, drop, glorot_linear
+from lgcn.paper.baselines.sage import AGGREGATORS
 from lgcn.paper.baselines.stack import Stack, widths
 from lgcn.sampling.alternatives.neighbors import rows_of_layers
-from lgcn.utils.choices import AGGREGATORS
 
 LINEAR = ("gcn", "mean")  # in the neighbours' features
 # Features that the pooled layer and the LSTM make of the neighbours': the program's "small" sizes.

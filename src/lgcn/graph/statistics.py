@@ -1,0 +1,123 @@
+"""Numbers of a graph by which settings are chosen: degrees, feature lengths, labels, agreement."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lgcn.graph.graph import Graph
+
+SAMPLED_ROWS = 1_000_000
+SAMPLED_FEATURES = 10_000
+
+
+def suggest_k(graph: Graph) -> int:
+    """A k for the degrees of a graph.
+
+    The smallest power of two that holds the neighbours and the node itself of three nodes in four,
+    from 8 to 32: on the graphs of ``benchmarks/own_defaults.py``, k = 8 and 16 were as good as 64,
+    and the cost of a layer grows with k. If the splits are separate graphs, those of training
+    count.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    rowptr = graph.rowptr
+    if graph.inductive:
+        assert graph.train_mask is not None
+        degree = rowptr.diff()[graph.train_mask]
+    else:  # of a large graph, rows at equal distances: its arrays may be files
+        rows = torch.arange(0, graph.num_nodes, max(1, graph.num_nodes // SAMPLED_ROWS))
+        degree = rowptr[rows.to(rowptr.device) + 1] - rowptr[rows.to(rowptr.device)]
+    if not len(degree):
+        return 8
+    wanted = float(np.percentile(degree.cpu().numpy(), 75)) + 1
+    return next((k for k in (8, 16) if k >= wanted), 32)
+
+
+def feature_length(graph: Graph) -> float:
+    """The root mean square length of the nodes' feature vectors; 1 if there are none.
+
+    If the splits are separate graphs, those of training count. Of a large graph, nodes at equal
+    distances are measured.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    if graph.x is None:
+        return 1.0
+    if graph.inductive:
+        assert graph.train_mask is not None
+        rows = graph.train_mask.nonzero().squeeze(1)
+    else:
+        rows = torch.arange(graph.num_nodes)
+    step = max(1, len(rows) // SAMPLED_FEATURES)
+    x = graph.features(rows[::step].to(graph.rowptr.device))
+    values = (x.values() if x.layout == torch.sparse_csr else x).double()
+    length = math.sqrt(float(values.square().sum()) / max(1, x.size(0)))
+    if length in (0, math.inf) and values.numel():
+        # Squares of very small or large numbers leave the range of numbers; their shares do not.
+        largest = float(values.abs().max())
+        if 0 < largest < math.inf:
+            shares = float((values / largest).square().sum())
+            length = largest * math.sqrt(shares / x.size(0))
+    # Of float32, whose largest number one over a smaller length would exceed.
+    return max(length, torch.finfo(torch.float32).tiny) if length else 1.0
+
+
+def labels_per_class(graph: Graph) -> float:
+    """Training nodes per class on average; 0 if there are none.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    if graph.y is None or graph.train_mask is None or graph.num_classes == 0:
+        return 0.0
+    nodes = graph.train_mask.nonzero().squeeze(1)
+    if graph.y.dim() == 1:
+        return len(nodes) / graph.num_classes
+    some = nodes[:: max(1, len(nodes) // SAMPLED_FEATURES)]  # of a large graph
+    labels = graph.y[some.to(graph.y.device)].sum() / max(1, len(some))
+    return float(labels) * len(nodes) / graph.num_classes
+
+
+class Agreement(NamedTuple):
+    """How often neighbours are of one class.
+
+    Args:
+        entries: Entries of the adjacency that this is known of.
+        alike: Share of them that join nodes of one class.
+        by_chance: What random edges between the same nodes would give.
+    """
+
+    entries: int
+    alike: float
+    by_chance: float
+
+
+def neighbour_agreement(graph: Graph) -> Agreement | None:
+    """How often training nodes that are neighbours are of one class.
+
+    None if nodes can have several labels, or if there are no edges between training nodes.
+
+    Args:
+        graph: The graph to be trained on.
+    """
+    mask, y = graph.train_mask, graph.y
+    if mask is None or y is None or y.dim() != 1:
+        return None
+    nodes = mask.nonzero().squeeze(1)
+    first = graph.rowptr[nodes]
+    degree = graph.rowptr[nodes + 1] - first
+    row = nodes.repeat_interleave(degree)
+    place = torch.arange(len(row), device=row.device)
+    place += (first - degree.cumsum(0) + degree).repeat_interleave(degree)
+    col = graph.col[place].long()
+    between = mask[col] & (col != row)
+    one, other = y[row[between]], y[col[between]]
+    if not len(one):
+        return None
+    by_chance = (torch.bincount(one).double() / len(one)).square().sum()
+    alike = (one == other).double().mean()
+    return Agreement(len(one), float(alike), float(by_chance))

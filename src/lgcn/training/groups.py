@@ -1,0 +1,310 @@
+"""The settings in groups: every type, limit, choice, description and default stands here.
+
+The defaults are those for your own tables with few labels. :mod:`lgcn.training.presets` has other
+values for other graphs. Nothing here imports torch, so that a mistake is reported at once.
+"""
+
+import sys
+from collections.abc import Mapping
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from lgcn.errors import UsageError
+from lgcn.utils.choices import Activation, StartNodes
+from lgcn.utils.limits import MAX_PARTS
+from lgcn.utils.sizes import parse_memory
+
+LARGEST_INT = 2**63 - 1  # that torch takes
+
+Int = Annotated[int, Field(le=LARGEST_INT)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _check_memory(text: str) -> str:
+    parse_memory(text)
+    return text
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+class Group(BaseModel):
+    """Settings that belong together. Each field has a type, limits, a default and a description."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_none(cls, value: Any, info: ValidationInfo) -> Any:
+        """TOML has no null: the string "none" stands for it, and None for the choice "none"."""
+        allowed = get_args(cls.model_fields[info.field_name or ""].annotation)
+        if isinstance(value, str) and value.lower() == "none" and NoneType in allowed:
+            return None
+        return "none" if value is None and "none" in allowed else value
+
+    @classmethod
+    def build(cls, values: Mapping[str, Any]) -> Self:
+        """The group with these values; raises UsageError in one line where one is wrong."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise UsageError(_in_words(cls, values, error)) from error
+
+    @classmethod
+    def wants(cls, name: str) -> str:
+        """What a setting takes, such as ``a whole number of at least 1, or none``."""
+        return _wants(cls.model_json_schema()["properties"][name])
+
+
+def _in_words(group: type[Group], values: Mapping[str, Any], error: ValidationError) -> str:
+    first = error.errors()[0]
+    if first["type"] == "value_error":  # from a check of our own, in our own words
+        return str(first["ctx"]["error"])
+    name = str(first["loc"][0])
+    value = values[name]
+    if isinstance(value, int) and value > LARGEST_INT:
+        return f"{name} is too large, got {_shown(value)}"
+    return f"{name} must be {group.wants(name)}, got {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) > sys.float_info.max:  # Python does not print them
+        return "a number of hundreds of digits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _wants(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        kinds = [kind for kind in schema["anyOf"] if kind.get("type") != "null"]
+        return f"{' or '.join(map(_wants, kinds))}, or none"
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
+    if kind == "array":
+        return f"a list whose items are each {_wants(schema['items'])}"
+    return {"boolean": "true or false", "string": "a string"}.get(str(kind), "a table of options")
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    low, high, below = (schema.get(key) for key in ("minimum", "maximum", "exclusiveMaximum"))
+    if below is not None:
+        return f" from {low:g} to below {below:g}"
+    if high not in (None, LARGEST_INT):
+        return f" from {low:g} to {high:g}"
+    return "" if low is None else f" of at least {low:g}"
+
+
+class ModelSettings(Group):
+    """The network: what all models share. A model's own class adds the rest."""
+
+    name: str = Field(description="the model")
+    hidden_channels: Int = Field(128, ge=1, description="width of the hidden layers")
+    num_layers: int = Field(2, ge=1, le=MAX_PARTS, description="number of layers")
+    dropout: Rate = Field(0.5, description="dropout rate of each layer's input")
+    input_scale: float | None = Field(
+        1.0,
+        ge=1e-9,
+        description="factor of the input features (none: chosen so that a node's feature vector "
+        "has length one)",
+    )
+
+    if TYPE_CHECKING:  # a model's own class has more fields
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @property
+    def values_per_feature(self) -> int:
+        """Values that training keeps per node and feature, by which ``training=auto`` decides."""
+        return 9
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the network's class."""
+        if self.input_scale is None:
+            raise _unresolved("input_scale")
+        return self.model_dump(exclude={"name"})
+
+
+class LGCNSettings(ModelSettings):
+    """The LGCN, see :class:`lgcn.LGCN`."""
+
+    name: str = Field("lgcn", description="the model")
+    hidden_channels: Int = Field(128, ge=1, description="width of the embedding")
+    lgcl_channels: Int = Field(
+        32, ge=1, description="features that each LGCL adds (no effect with cnn=shared)"
+    )
+    num_layers: int = Field(1, ge=0, le=MAX_PARTS, description="number of LGCLs")
+    k: Int | None = Field(
+        8,
+        ge=1,
+        description="values that an LGCL selects per feature (none: chosen by the degrees)",
+    )
+    embedding: Literal["gcn", "linear"] = Field("linear", description="kind of the embedding layer")
+    layer: Literal["lgcl", "gcn"] = Field(
+        "lgcl", description="kind of the layers; gcn is the paper's ablation"
+    )
+    cnn: Literal["double", "single", "shared"] = Field(
+        "shared", description="convolutions of an LGCL"
+    )
+    rank: Literal["normalized", "raw"] = Field("normalized", description="values that are ranked")
+    self_loops: bool = Field(
+        True, description="LGCLs select among a node's neighbours and the node itself"
+    )
+    zeros: Literal["compete", "pad"] = Field("pad", description="how zeros enter the ranking")
+    mean: bool = Field(False, description="add the neighbours' mean to the k largest values")
+    classifier: Literal["normalized", "sum", "none", "diffusion"] = Field(
+        "diffusion", description="sum over neighbours before the classifier"
+    )
+    hops: int = Field(
+        5,
+        ge=0,
+        le=MAX_PARTS,
+        description="steps of propagation that classifier=diffusion averages",
+    )
+    dropout: Rate = Field(
+        0.2, description="dropout rate of features (a rate: the paper prints keep rates)"
+    )
+    input_dropout: Rate | None = Field(
+        0.0, description="dropout rate of input features (none: the same as dropout)"
+    )
+    input_scale: float | None = Field(
+        None,
+        ge=1e-9,
+        description="factor of the input features (none: chosen so that a node's feature vector "
+        "has length one)",
+    )
+    node_dropout: Rate = Field(0.5, description="dropout rate of whole nodes' embeddings")
+    layer_dropout: Rate = Field(0.5, description="dropout rate of all that an LGCL appends")
+    adj_dropout: Rate = Field(0.0, description="dropout rate of edges")
+    activation: Activation = Field("relu", description="non-linearity")
+    batch_norm: Literal["none", "running", "batch"] = Field(
+        "none", description="batch norm after each LGCL"
+    )
+
+    @property
+    def values_per_feature(self) -> int:
+        if self.k is None:
+            raise _unresolved("k")
+        return self.k + 1
+
+    def options(self) -> dict[str, Any]:
+        if self.k is None:
+            raise _unresolved("k")
+        return super().options()
+
+
+def _unresolved(name: str) -> UsageError:
+    return UsageError(
+        f"{name} must be a number to build a model, got none: call settings.resolve(graph) first"
+    )
+
+
+class SamplingSettings(Group):
+    """What a training step sees of the graph: section 3.4 of the paper."""
+
+    training: Literal["subgraph", "whole", "auto"] = Field(
+        "auto",
+        description="train on sub-graphs or whole graphs (auto: whole while nodes x (k + 1) is at "
+        "most 2 million)",
+    )
+    max_nodes: Int | None = Field(2000, ge=1, description="nodes of a sub-graph, N_s")
+    n_init: Int | None = Field(
+        None, ge=1, description="start nodes, N_init (none: all labelled nodes, as far as they fit)"
+    )
+    max_expand: Int | None = Field(None, ge=1, description="new nodes per iteration, N_m")
+    max_hops: Int | None = Field(
+        None, ge=0, description="iterations of growth (the released program has 1)"
+    )
+    resample: bool = Field(True, description="select new sub-graphs in each epoch")
+    subgraphs_per_batch: Int = Field(1, ge=1, description="sub-graphs in a mini-batch")
+    sampler: Literal["bfs", "clusters", "walks", "neighbors"] = Field(
+        "bfs",
+        description="sub-graphs by Algorithm 1, METIS, random walks, or sampled neighbours",
+    )
+    fanout: Annotated[tuple[Annotated[Int, Field(ge=1)], ...], BeforeValidator(_as_tuple)] = Field(
+        (25, 10),
+        min_length=1,
+        description="neighbours sampled in each hop from the roots, with sampler=neighbors",
+    )
+    with_replacement: bool = Field(
+        False, description="sample neighbours with replacement, with sampler=neighbors"
+    )
+    start_nodes: StartNodes = Field(
+        "uniform",
+        description="how often a node starts a sub-graph; the loss is weighted to make up for it",
+    )
+    keep_degree: bool = Field(
+        False, description="normalise sub-graphs with the degrees of the whole graph"
+    )
+
+
+class OptimisationSettings(Group):
+    """How the weights are learned: section 4.2 of the paper."""
+
+    optimizer: Literal["adam", "nadam"] = Field(
+        "adam", description="the optimiser; nadam is the released program's"
+    )
+    lr: float = Field(0.02, ge=0, description="learning rate")
+    weight_decay: float = Field(
+        0.002, ge=0, description="L2 factor lambda, on half the squared norm"
+    )
+    decay_biases: bool = Field(True, description="apply L2 to biases too")
+    decay_layers: Literal["all", "first"] = Field("all", description="layers that L2 is applied to")
+    views: int = Field(
+        2, ge=1, le=MAX_PARTS, description="passes per step, each with its own dropout"
+    )
+    agreement: float = Field(
+        1.0,
+        ge=0,
+        description="weight of the views' agreement on all nodes, reached after 100 epochs",
+    )
+    sharpen: float = Field(
+        0.3, ge=0.1, description="temperature of the target that the views agree on"
+    )
+    max_epochs: Int = Field(300, ge=1, description="epochs at most")
+    max_steps: Int | None = Field(None, ge=1, description="optimiser steps at most")
+    patience: Int = Field(
+        100, ge=1, description="epochs without a better validation score before stopping"
+    )
+
+
+class EvaluationSettings(Group):
+    """How the model is scored during training."""
+
+    evaluate_on: Literal["auto", "graph", "subgraph", "sampled", "neighbors"] = Field(
+        "auto",
+        description="what nodes are scored on (auto: the whole graph, or sampled sub-graphs if it "
+        "is large)",
+    )
+    evaluate_every: Int = Field(1, ge=1, description="epochs between evaluations")
+
+
+class HardwareSettings(Group):
+    """Where and how fast it runs. The numbers stay the same, up to rounding."""
+
+    device: str = Field("auto", description="auto, cpu or cuda")
+    memory: Annotated[str, AfterValidator(_check_memory)] = Field(
+        "1GB", description="memory for the scores of all nodes of a large graph"
+    )
+    num_workers: Int = Field(1, ge=0, description="threads that prepare sub-graphs")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="precision of training on a GPU (autocast)"
+    )
+    compile: bool = Field(False, description="compile the model with torch.compile")
+    capture: bool = Field(
+        True, description="on a GPU, replay steps on fixed batches as CUDA graphs"
+    )

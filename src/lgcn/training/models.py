@@ -1,0 +1,77 @@
+"""The models that the training loop can train, by name.
+
+A model is a :class:`torch.nn.Module` with a class of settings. Other packages add theirs::
+
+    register_model("mine", "my_package.network:Mine", MySettings, preset="mine")
+
+The network's class takes (in_channels, num_classes) and the fields of its settings by keyword. Its
+``forward`` takes (x, graph). Further, it has
+
+- ``first_layer``, the layer that ``decay_layers="first"`` applies L2 to;
+- ``can_capture``, whether a training step launches the same kernels on the same memory each time,
+  so that a CUDA graph can replay it. (default: ``False``)
+"""
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from lgcn.errors import UsageError, did_you_mean
+from lgcn.training.groups import LGCNSettings, ModelSettings
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+
+class UnknownModel(UsageError):
+    """No model has that name."""
+
+
+class Model(NamedTuple):
+    """Where a model's class is, its settings, and the preset where none is named."""
+
+    network: str
+    settings: type[ModelSettings]
+    preset: str
+
+
+_models: dict[str, Model] = {"lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "default")}
+
+
+def register_model(name: str, network: str, settings: type[ModelSettings], *, preset: str) -> None:
+    """Makes a model known to the settings ``model=NAME`` and to the training loop.
+
+    Args:
+        name: Its name.
+        network: Where its class is, as ``module:Class``. It is imported when a model is built.
+        settings: The class of its settings, a subclass of :class:`ModelSettings`. Its module should
+            not import torch, so that a wrong setting is reported at once.
+        preset: Its preset where none is named.
+    """
+    _models[name] = Model(network, settings, preset)
+
+
+def model_names() -> list[str]:
+    return list(_models)
+
+
+def find_model(name: object) -> Model:
+    """The model of that name; raises UsageError where there is none."""
+    if not isinstance(name, str) or name not in _models:
+        hint = did_you_mean(name, _models)
+        raise UnknownModel(f"unknown model {name!r}; {hint}{and_the_papers()}")
+    return _models[name]
+
+
+def network_class(name: str) -> "type[Module]":
+    """The class of a model."""
+    module, _, class_name = find_model(name).network.partition(":")
+    found: type[Module] = getattr(import_module(module), class_name)
+    return found
+
+
+def and_the_papers() -> str:
+    """A hint where a name is unknown, for a program that has not imported :mod:`lgcn.paper`."""
+    if "lgcn.paper" in sys.modules:
+        return ""
+    return " (models and presets of the paper's comparison need `import lgcn.paper`)"

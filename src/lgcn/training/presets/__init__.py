@@ -1,0 +1,94 @@
+"""Presets: settings that belong together, in plain TOML files.
+
+A file has one or more entries ``[[settings]]``, each complete in itself: what it leaves out has the
+default of :mod:`lgcn.training.groups`. ``datasets`` lists the data sets that an entry is for; an
+entry without it is for all others. ``labels = "few"`` or ``"many"`` restricts an entry to graphs
+with few or many training nodes per class. The values stand in the groups ``[settings.model]``,
+``[settings.sampling]``, ``[settings.optimisation]`` and ``[settings.evaluation]``.
+
+``default.toml`` is what your own tables get. Other packages add folders of presets with
+:func:`register_presets`.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lgcn.errors import UsageError, did_you_mean
+from lgcn.training.models import and_the_papers
+
+_packages = [__name__]
+
+
+def register_presets(package: str) -> None:
+    """Makes the ``*.toml`` files of a package known as presets.
+
+    Args:
+        package: Its name, such as ``lgcn.paper.presets``.
+    """
+    if package not in _packages:
+        _packages.append(package)
+
+
+def preset_names() -> list[str]:
+    """All presets there are."""
+    return sorted(_files())
+
+
+def preset_values(name: object, dataset: object, labels: object = "few") -> dict[str, Any]:
+    """What a preset sets on a data set, by flat names.
+
+    Args:
+        name: The preset.
+        dataset: The data set.
+        labels: ``"many"`` if many of its nodes are labelled. (default: ``"few"``)
+    """
+    entry = _entry(_read(name), dataset, "many" if labels == "many" else "few")
+    values = {
+        "model" if (group, key) == ("model", "name") else key: value
+        for group in entry
+        if isinstance(entry[group], dict)
+        for key, value in entry[group].items()
+    }
+    return values
+
+
+def depends_on_labels(name: str, dataset: str) -> bool:
+    """Whether a preset has other settings for many labels than for few."""
+    entries = _read(name)
+    return _entry(entries, dataset, "few") is not _entry(entries, dataset, "many")
+
+
+def _entry(entries: list[Mapping[str, Any]], dataset: object, labels: str) -> Mapping[str, Any]:
+    own = [entry for entry in entries if dataset in entry.get("datasets", ())]
+    others = [
+        entry
+        for entry in entries
+        if "datasets" not in entry and entry.get("labels", labels) == labels
+    ]
+    return (own or others)[0]
+
+
+def _files() -> dict[str, Any]:
+    return {
+        file.name.removesuffix(".toml"): file
+        for package in _packages
+        for file in resources.files(package).iterdir()
+        if file.name.endswith(".toml")
+    }
+
+
+def _read(name: object) -> list[Mapping[str, Any]]:
+    known = _files()
+    if not isinstance(name, str) or name not in known:
+        hint = did_you_mean(name, sorted(known))
+        raise UsageError(f"unknown preset {name!r}; {hint}{and_the_papers()}")
+    return _parsed(known[name])
+
+
+@cache
+def _parsed(file: Any) -> list[Mapping[str, Any]]:
+    entries: list[Mapping[str, Any]] = tomllib.loads(file.read_text("utf-8"))["settings"]
+    return entries
