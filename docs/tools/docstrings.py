@@ -17,7 +17,7 @@ from mathml import to_mathml
 from pages import reference
 
 
-class PlainDocstrings(Extension):
+class PlainDocstrings(Extension):  # type: ignore[misc]
     """Rewrites every docstring before it is parsed into sections."""
 
     def __init__(self) -> None:

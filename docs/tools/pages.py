@@ -55,7 +55,9 @@ def reference() -> dict[str, list[str]]:
         pages.setdefault(_room(module), []).append(f"lgcn.{name}")
     for room in list(pages):
         for name, module in exported(PACKAGE / room).items():
-            if name not in top and _room(module) == room and name[:1] != "_":
+            home = _room(module)  # where it is documented, if that room exports it, too
+            elsewhere = home != room and name in exported(PACKAGE / home)
+            if name not in top and not elsewhere:
                 pages[room].append(f"lgcn.{room}.{name}")
     return {room: names for room, names in pages.items() if names}
 

@@ -163,15 +163,15 @@ def select() -> Picture:
 def convolve() -> Picture:
     """Step two alone: two convolutions take k + 1 positions to one."""
     conv = LGConv(3, 5, k=K)
-    first, second = (part.weight.shape for part in conv.cnn if hasattr(part, "weight"))
+    weights: list[Any] = [part.weight for part in conv.cnn.children() if hasattr(part, "weight")]
+    first, second = (tuple(weight.shape) for weight in weights)
     hidden, middle = first[0], K + 1 - first[2] + 1
     assert middle - second[2] + 1 == 1
     title = f"Convolve: kernels of {first[2]} and {second[2]} take {K + 1} positions to one"
     picture = Picture(760, 330, title)
     cell, top = 38, 72
-    columns = [(3, K + 1, 60, PALE, "the grid"), (hidden, middle, 330, None, ""),
-               (second[0], 1, 560, None, "")]  # fmt: skip
-    for channels, positions, left, colors, _ in columns:
+    columns = ((3, K + 1, 60, PALE), (hidden, middle, 330, None), (second[0], 1, 545, None))
+    for channels, positions, left, colors in columns:
         offset = top + (K + 1 - positions) / 2 * cell
         for position in range(positions):
             for channel in range(channels):
@@ -194,17 +194,17 @@ def convolve() -> Picture:
     )
     right = 326 + hidden * cell + 8
     y_last = top + K / 2 * cell
-    picture.line((right, y_middle - 2), (558, y_last), MUTED, 1.5, stroke_dasharray=5)
+    picture.line((right, y_middle - 2), (543, y_last), MUTED, 1.5, stroke_dasharray=5)
     picture.line(
-        (right, y_middle + middle * cell), (558, y_last + cell), MUTED, 1.5, stroke_dasharray=5
+        (right, y_middle + middle * cell), (543, y_last + cell), MUTED, 1.5, stroke_dasharray=5
     )
-    for x, words, more in (
+    for middle_x, words, more in (
         (60 + 1.5 * cell, f"{K + 1} positions", "3 features each"),
         (330 + hidden / 2 * cell, f"{middle} positions", f"{hidden} features each"),
-        (560 + second[0] / 2 * cell, "1 position", f"{second[0]} new features"),
+        (545 + second[0] / 2 * cell, "1 position", f"{second[0]} new features"),
     ):
-        picture.text(x, 26, words, bold=True)
-        picture.text(x, 50, more, size=15, color=MUTED)
+        picture.text(middle_x, 26, words, bold=True)
+        picture.text(middle_x, 50, more, size=15, color=MUTED)
     picture.text(250, 290, f"kernel of {first[2]}", size=17)
     picture.text(500, 290, f"kernel of {second[2]}", size=17)
     return picture
