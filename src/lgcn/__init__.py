@@ -1,8 +1,9 @@
 """Large-Scale Learnable Graph Convolutional Networks for PyTorch and PyTorch Geometric."""
 
 import os
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.datasets import load_dataset
@@ -53,10 +54,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lgcn' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

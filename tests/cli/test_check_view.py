@@ -10,7 +10,7 @@ from lgcn import Graph, load_dataset
 from lgcn.cli.check_view import render
 from lgcn.datasets.check import Report, check_graph
 
-from .test_check import graphs
+from ..datasets.test_check import graphs
 
 
 def text(report: Report) -> str:

@@ -1,7 +1,8 @@
 """The training loop with its settings, scores and checkpoints."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.training.evaluation import evaluate
@@ -24,11 +25,4 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lgcn.training' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__ = lazy_names(__name__, _HOME)
