@@ -37,6 +37,12 @@ class PlainDocstrings(Extension):  # type: ignore[misc]
             text + "\n",
             flags=re.MULTILINE,
         )
+        text = re.sub(
+            r"^( *)\.\. code-block:: (\w+)\n\n((?:(?:\1 +\S.*)?\n)+)",
+            _code,
+            text,
+            flags=re.MULTILINE,
+        )
         text = re.sub(r":math:`([^`]+)`", lambda m: to_mathml(re.sub(r"\s+", " ", m[1])), text)
         text = re.sub(r"`([^`<]+?)\s+<([^`>]+)>`__?", _link, text)
         return re.sub(r":(?:class|func|meth|mod|attr|data):`~?([^`]+)`", self._role, text)
@@ -51,6 +57,12 @@ class PlainDocstrings(Extension):  # type: ignore[misc]
 def _formula(match: re.Match[str]) -> str:
     tex = textwrap.dedent(match[2])
     return f'{match[1]}<div class="formula">{to_mathml(tex, block=True)}</div>\n'
+
+
+def _code(match: re.Match[str]) -> str:
+    code = textwrap.dedent(match[3]).strip("\n")
+    block = f"```{match[2]}\n{code}\n```"
+    return textwrap.indent(block, match[1]) + "\n\n"
 
 
 def _link(match: re.Match[str]) -> str:
