@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,14 @@ def test_every_flag_in_a_document_is_one_of_its_command(
         shown = lgcn_command([*path, "--help"])
         for flag in flags:
             assert flag in shown, f"lgcn {shlex.join(command)}"
+
+
+def test_the_settings_file_in_the_guide_is_one() -> None:
+    from lgcn import Settings
+
+    [block] = blocks("docs/guides/settings.md", "toml")
+    read = Settings.create(**tomllib.loads(block))
+    assert read == Settings.create(dataset="digits", k=16, lr=0.01, max_epochs=3)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
