@@ -27,10 +27,9 @@ from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.utils.memory import needs_memory
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.scratch import Scratch
 from lgcn.utils.sizes import parse_memory
-
-OnProgress = Callable[[str, int, int], None]
 
 # What making a block takes for each entry of the adjacency or of sparse features, at most.
 ENTRY_BYTES = 64
