@@ -101,8 +101,9 @@ def lgcn_(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Output]:
     """Runs a command line in this process. No failure may show a traceback."""
-    from lgcn.cli import app as cli
+    from lgcn.__main__ import command_line
 
+    cli = command_line()
     monkeypatch.setenv("LGCN_DEBUG", "1")  # a bug is raised, not reported in a line
 
     def run(*args: object) -> Output:

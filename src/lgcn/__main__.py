@@ -1,20 +1,31 @@
-"""``python -m lgcn`` is the command ``lgcn``."""
+"""``python -m lgcn`` is the command ``lgcn``; here the program is put together."""
 
 import os
 import sys
+from types import ModuleType
+
+
+def command_line() -> ModuleType:
+    """The command line with all commands; only this function knows :mod:`lgcn.paper`."""
+    from lgcn.cli import app as cli
+    from lgcn.cli.options import PAPER
+    from lgcn.paper.command import reproduce
+
+    cli.add_command(reproduce, PAPER)
+    return cli
 
 
 def main() -> None:
-    """Runs the command line; Ctrl-C ends it in one line also while it is being imported."""
+    """Runs the command line; Ctrl-C ends it with one line, even while it is being imported."""
     try:
-        from lgcn.cli import app as cli
+        cli = command_line()
     except KeyboardInterrupt:
         sys.stderr.write("Error: stopped\n")
         os._exit(130)
     try:
         cli.main()
     except SystemExit as end:
-        if end.code == 130:  # all is cleaned up; Python would take seconds to unload torch
+        if end.code == 130:  # everything is cleaned up; Python would take seconds to unload torch
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(130)

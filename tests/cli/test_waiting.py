@@ -80,7 +80,8 @@ def test_mistakes_are_reported_before_torch_is_imported(trained: Path):
     write_tables()
     code = f"""
 import sys
-from lgcn.cli.app import main
+from lgcn.__main__ import command_line
+main = command_line().main
 for line in {[*MISTAKES, *ANSWERS]!r}:
     sys.argv = ["lgcn", *line.split()]
     try:

@@ -30,7 +30,7 @@ import torch
 import lgcn.paper.reproduce
 import lgcn.paper.runner
 from lgcn import LGCNClassifier
-from lgcn.cli import app as cli
+from lgcn.__main__ import command_line
 from lgcn.datasets import synthetic
 from lgcn.datasets.download import download
 from lgcn.errors import LGCNError
@@ -131,7 +131,7 @@ def _wait(child: int, seconds: float) -> int:
 
 def _command(arguments: Any) -> None:
     sys.argv = ["lgcn", *arguments]
-    cli.main()
+    command_line().main()
 
 
 # What is made ready before the shim is armed, and then called.

@@ -30,7 +30,7 @@ SECONDS = 60  # after which a trial counts as hanging
 NEW_PROCESS = """
 from lgcn.training import loop
 loop.CHECKPOINT_SECONDS = -1.0
-from lgcn.cli.app import main
+from lgcn.__main__ import main
 main()
 """
 

@@ -182,7 +182,7 @@ def worker(
     first = end is None
     quiet()
     if first and options.warm_up:
-        from lgcn.cli.warmup import warmup
+        from lgcn.training.warmup import warmup
 
         warmup()
     names = options.targets

@@ -34,7 +34,7 @@ for folder in (Path.cwd(), Path.home(), Path(os.environ["PYTHONPATH"])):
 import lgcn
 from lgcn.cli import app as cli
 from lgcn.ops.dropout import dropout
-from lgcn.cli.warmup import kernels
+from lgcn.training.warmup import kernels
 
 def command(*arguments):
     sys.argv = ["lgcn", *arguments]

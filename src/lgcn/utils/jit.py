@@ -1,6 +1,6 @@
 """Numba's compiler with the options that all kernels share, and a cache that cannot fail.
 
-Compiled kernels are kept on disk, see :mod:`lgcn.cli.warmup` for where. Where no folder can be
+Compiled kernels are kept on disk, see :mod:`lgcn.training.warmup` for where. Where no folder can be
 written to, and where the disk is full, they are compiled anew in each process, which is said once.
 A damaged file counts as one that is not there.
 """
