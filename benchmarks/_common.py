@@ -1,4 +1,4 @@
-"""What the benchmarks share: the command line, the machine, fair timing, memory, the record."""
+"""Shared by the benchmarks: command line, machine, fair timing, memory, record."""
 
 import argparse
 import ctypes
@@ -20,7 +20,7 @@ import numba
 import torch
 import torch_geometric
 
-# A graph for --quick, with the dense rivals in mind.
+# A graph for --quick, small enough for the dense baselines.
 QUICK_GRAPH: dict[str, Any] = {"num_nodes": 200, "num_val": 40, "labels_per_class": 5}
 RESULTS = Path("benchmarks/results")
 # Several times the L2 cache of any GPU, and long enough to overwrite that the CPU has launched the
@@ -29,7 +29,7 @@ FLUSH_BYTES = 2**30
 
 
 def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
-    """The flags that all benchmarks have: device, out, quick."""
+    """The options of every benchmark: device, out, quick."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -44,7 +44,7 @@ def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
 
 
 def machine(device: str = "cpu") -> dict[str, Any]:
-    """The machine, the versions and the command that a record belongs to."""
+    """The machine, versions and command of a record."""
     cpu = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -75,7 +75,7 @@ def machine(device: str = "cpu") -> dict[str, Any]:
 
 
 def _short(argument: str) -> str:
-    """Paths of one machine say nothing on another: their last part is enough."""
+    """A path without its folders, which mean nothing on another machine."""
     return Path(argument).name if Path(argument).is_absolute() else argument
 
 
@@ -87,9 +87,9 @@ def compare(
 ) -> dict[str, float]:
     """Median seconds of each variant.
 
-    They take turns in one process, so that what else the machine does falls on all of them. One
-    untimed turn comes first, for compilation. A variant gets one timed turn at least, and no
-    further one that would take its timed turns over ``budget`` seconds.
+    The variants take turns in one process, so that other load on the machine affects all of them.
+    The first turn compiles and is not timed. A variant gets at least one timed turn, and no more
+    than fit into ``budget`` seconds.
     """
     clock = _cuda_seconds if device == "cuda" else _cpu_seconds
     seconds: dict[str, list[float]] = {name: [] for name in variants}
@@ -123,7 +123,7 @@ def _cuda_seconds(variant: Callable[[], object]) -> float:
 
 
 def peak_megabytes(function: Callable[[], object], device: str) -> float:
-    """What one call needs at most beyond what is held already. Call it once before."""
+    """Peak memory of one call beyond what is held already. Call it once before."""
     gc.collect()
     if device == "cuda":
         torch.cuda.synchronize()

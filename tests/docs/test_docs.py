@@ -87,7 +87,7 @@ def test_the_examples_run(name: str) -> None:
 
 
 def test_every_promise_names_a_test_that_is_there() -> None:
-    text = (ROOT / "docs" / "guarantees.md").read_text()
+    text = (ROOT / "docs" / "evidence" / "guarantees.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
     promises = [row for row in rows if not re.match(r"\| (promise|what) \|", row)]
     assert len(promises) > 30
