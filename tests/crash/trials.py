@@ -30,8 +30,8 @@ SECONDS = 60  # after which a trial counts as hanging
 NEW_PROCESS = """
 from lgcn.training import loop
 loop.CHECKPOINT_SECONDS = -1.0
-from lgcn.__main__ import command_line
-command_line()()
+from lgcn.__main__ import main
+main()
 """
 
 

@@ -270,7 +270,7 @@ def test_validation_nodes(graph: Graph) -> None:
     none = small(validation_fraction=0).fit(graph).graph_
     assert bool(none.train_mask.all())
     assert torch.equal(none.train_mask, none.val_mask)
-    with pytest.raises(UsageError, match=r"no class has a label to spare .*validation_fraction=0"):
+    with pytest.raises(UsageError, match="validation_fraction=0"):
         small().fit(np.arange(3), ["a", "b", "c"], graph=graph)
     with pytest.raises(UsageError, match="validation_fraction must be a number from 0 to 1"):
         small(validation_fraction=2).fit(graph)
@@ -292,7 +292,7 @@ def test_validation_nodes(graph: Graph) -> None:
         ("xy", {"edges": scipy.sparse.eye(200).tocsr() * np.nan}, "edges must have finite weights"),
         ("x", {}, "requires y to be passed, but the target y is None"),
         ("xy", {"graph": "g"}, r"X must hold node numbers, .* got ndarray"),
-        ("gy", {"edges": [[0], [1]]}, "edges must be None where X is a graph"),
+        ("gy", {"edges": [[0], [1]]}, "edges must be None .*X is a graph"),
         (
             "ny",
             {"graph": 3},
@@ -318,7 +318,7 @@ def test_arguments_that_do_not_fit(
     [
         (np.full(200, -1), "y must have some labels, got none in 200 entries: -1, NaN and None"),
         (np.zeros(200), r"y must have at least two classes, got one class: 0\.0"),
-        (np.where(np.arange(200) % 2, -1, 1), "for two classes use 0 and 1, or texts"),
+        (np.where(np.arange(200) % 2, -1, 1), "for two classes use 0 and 1"),
         (np.linspace(0, 1, 200), "Unknown label type: continuous"),
         (np.array([1, "a"] * 100, dtype=object), "y must hold labels of one type, got int, str"),
         (np.full((200, 2), 2), "must hold a 0 or 1 for every label, got 2"),

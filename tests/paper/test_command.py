@@ -17,7 +17,6 @@ from rich.console import Console
 
 from lgcn import datasets as data
 from lgcn.__main__ import command_line
-from lgcn.cli import app as cli
 from lgcn.errors import DataError
 from lgcn.paper import command as cli_reproduce
 from lgcn.paper import reproduce as module
@@ -112,7 +111,7 @@ def test_failed_runs_end_in_an_error_after_the_table(
     fake(run_without_citeseer)
     monkeypatch.setattr(sys, "argv", ["lgcn", *PLANETOID])
     with pytest.raises(SystemExit) as end:
-        command_line()()
+        command_line().main()
     assert end.value.code == 1
     out, err = capsys.readouterr()
     assert "50.0 (1)" in out
@@ -170,7 +169,7 @@ def test_the_help_names_every_target() -> None:
     command_line()
     [argument] = [
         p
-        for p in typer.main.get_command(cli.app).commands["reproduce"].params  # type: ignore[attr-defined]
+        for p in typer.main.get_command(command_line().app).commands["reproduce"].params  # type: ignore[attr-defined]
         if p.name == "target"
     ]
     assert argument.help == f"{', '.join(TARGETS)}, or all of them."

@@ -15,7 +15,7 @@ from lgcn.graph import Graph
 from lgcn.inference import predict
 from lgcn.sampling import NeighborLoader
 from lgcn.training import Run, State, checks, evaluate, loop, train
-from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
+from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
 from lgcn.training.loop import train_epochs
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
@@ -366,7 +366,7 @@ def test_the_temperature_is_that_of_the_validation_nodes(make: Callable[[], Grap
     assert temperature == pytest.approx(find_temperature(logits[val], graph.y[val]), rel=1e-4)
 
     def error(mask: Tensor, at: float) -> float:
-        chances = calibrated(logits[mask], graph.multi_label, at)
+        chances = probabilities(logits[mask], graph.multi_label, at)
         return expected_calibration_error(chances, graph.y[mask])
 
     expected = {

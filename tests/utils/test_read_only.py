@@ -39,7 +39,7 @@ from lgcn.training.warmup import kernels
 def command(*arguments):
     sys.argv = ["lgcn", *arguments]
     try:
-        command_line()()
+        command_line().main()
     except SystemExit as end:
         return end.code or 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -24,11 +24,11 @@ from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.nn.rows import AdjacencyOptions, RowModel, Rows
 from lgcn.utils.out_of_memory import needs_memory
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.row_blocks import row_blocks, row_blocks_within
 from lgcn.utils.scratch import Scratch
 from lgcn.utils.sizes import parse_memory
 
-OnProgress = Callable[[str, int, int], None]
 _Model = TypeVar("_Model", bound=Module)
 
 # Bytes that a block needs at most per entry of the adjacency, or of sparse features.

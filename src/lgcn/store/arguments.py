@@ -10,6 +10,7 @@ from lgcn.errors import UsageError
 from lgcn.store.format import ARRAYS, HEADER, file_of, is_store
 from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.numbers import whole_number
+from lgcn.utils.sizes import parse_memory
 
 FeatureKind = Literal["float32", "float16", "bfloat16", "uint8"]
 
@@ -33,6 +34,13 @@ def check_target(path: Path, overwrite: bool) -> None:
             f"{path} has files that are not of a store ({others[0]!r}), so that it is not "
             "overwritten. Give another path"
         )
+
+
+def check_new_store(path: Path, features: str, memory: str, overwrite: bool) -> None:
+    """Refuses what no new store can have, whatever goes into it."""
+    feature_kind(features)
+    parse_memory(memory)
+    check_target(path.absolute(), overwrite)
 
 
 def foreign_files(folder: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -33,12 +33,11 @@ from lgcn.tables.paths import check_unknown_nodes
 from lgcn.tables.source import TableSource
 from lgcn.utils.memory import PeakMemory, anonymous_memory, trim_memory
 from lgcn.utils.numbers import whole_number
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory, parse_memory
 
 LEAST = 96 * 10**6  # bytes that are needed beside what Python and its libraries take
 _HASHING = 32 * 10**6  # bytes while checksums are computed, and of small things
-
-Progress = Callable[[str, int, int], None]
 
 
 def import_store(
@@ -62,7 +61,7 @@ def import_store(
     encoding: str = "utf-8",
     name: str | None = None,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     **node_options: Unpack[NodeArguments],
 ) -> dict[str, Any]:
     """Writes a store from edges, and perhaps a node table, that may be larger than memory.
@@ -272,7 +271,7 @@ def _write_rows(
     undirected: bool,
     keep_self_loops: bool,
     keep_duplicates: bool,
-    progress: Progress,
+    progress: OnProgress,
 ) -> dict[str, int]:
     """Sorts the edges into the store; gives the numbers of edges, entries and duplicates."""
     entries = loops = 0

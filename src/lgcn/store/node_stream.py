@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +27,11 @@ from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
 from lgcn.tables.source import TableSource
 from lgcn.tables.text import TextTable
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory
 
 # Bytes of a node beside its cells: while its id is looked up, and while a random split is drawn.
 _INDEX_BYTES, _SPLIT_BYTES = 56, 64
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass
@@ -166,7 +165,7 @@ def write_nodes(
     *,
     memory: int,
     features: FeatureKind,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Nodes:
     """Writes the ids, labels, splits and features of a node table.
 
@@ -272,7 +271,7 @@ def _feature_rows(
     first_line: int | None,
     num_nodes: int,
     notes: list[str],
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Iterator[Any]:
     """The features, a tensor of some rows after the other."""
     unseen: dict[str, str] = {}

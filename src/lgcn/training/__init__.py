@@ -7,7 +7,8 @@ from lgcn.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from lgcn.training.evaluation import evaluate
     from lgcn.training.loop import Result, train
-    from lgcn.training.run_folder import ModelSpec, Run
+    from lgcn.training.model_spec import ModelSpec
+    from lgcn.training.run_folder import Run
     from lgcn.training.settings import Settings
     from lgcn.training.state import State
 
@@ -15,7 +16,7 @@ __all__ = ["ModelSpec", "Result", "Run", "Settings", "State", "evaluate", "train
 
 # Imported when first used: settings and run folders are checked before torch is imported.
 _HOME = {
-    "ModelSpec": "lgcn.training.run_folder",
+    "ModelSpec": "lgcn.training.model_spec",
     "Result": "lgcn.training.loop",
     "Run": "lgcn.training.run_folder",
     "Settings": "lgcn.training.settings",

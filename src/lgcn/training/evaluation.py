@@ -15,7 +15,7 @@ from lgcn.nn.rows import RowModel
 from lgcn.nn.whole_graph import forward
 from lgcn.sampling import NeighborLoader, select_subgraph
 from lgcn.training import metrics
-from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
+from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
 from lgcn.training.settings import Settings
 
 # The scores of a graph with more nodes are looked at by blocks.
@@ -108,7 +108,7 @@ def calibration(scored: Scored) -> dict[str, Any]:
 
     def error(split: str, at: float) -> float:
         logits, y = outputs[split]
-        return expected_calibration_error(calibrated(logits, y.dim() == 2, at), y)
+        return expected_calibration_error(probabilities(logits, y.dim() == 2, at), y)
 
     gaps = {"val_before": error("val", 1.0), "val_after": error("val", temperature)}
     test = error("test", temperature) if "test" in outputs else None

@@ -24,6 +24,7 @@ from lgcn.ops.dropout import dropout
 from lgcn.ops.k_largest import k_largest_grid
 from lgcn.ops.structure import INDEX_DTYPES
 from lgcn.sampling import NeighborLoader, RandomWalkLoader, select_subgraph
+from lgcn.utils.progress import OnProgress
 
 # The narrower types are computed in float32.
 FLOAT_DTYPES = (torch.float32, torch.float64)
@@ -46,18 +47,17 @@ class Warmup(NamedTuple):
 def warmup(
     float_dtypes: Sequence[torch.dtype] = FLOAT_DTYPES,
     index_dtypes: Sequence[torch.dtype] = INDEX_DTYPES,
-    on_step: Callable[[str, int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Warmup:
     """Compiles all kernels, or loads those that an earlier process compiled.
 
     Args:
         float_dtypes: Types of features and weights. (default: float32 and float64)
         index_dtypes: Types of ``rowptr`` and ``col``. (default: int32 and int64)
-        on_step: Called before each step with its name, its number and the number of steps, and once
-            after the last.
+        on_progress: Called before each step, and once after the last. (default: none)
     """
     steps = list(_steps(float_dtypes, index_dtypes))
-    tell = on_step if on_step is not None else lambda text, number, total: None
+    tell = on_progress if on_progress is not None else lambda text, number, total: None
     start = time.perf_counter()
     for number, (text, run) in enumerate(steps):
         tell(text, number, len(steps))

@@ -1,18 +1,66 @@
-"""The report of a graph for a terminal."""
+"""``lgcn data check``: what was understood of a graph, and what looks wrong."""
 
-from __future__ import annotations
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lgcn.datasets.check import Report
+from lgcn.cli.options import Json, Root
+from lgcn.cli.output import out, print_json
+from lgcn.cli.tables import takes_tables
+from lgcn.cli.words import in_flags
+from lgcn.errors import UsageError
+
+if TYPE_CHECKING:
+    from lgcn.datasets.check import Report
 
 BAR = 30  # characters of the longest bar
 MOST_ROWS = 40  # of a table of columns or classes
 
 
-def render(report: Report) -> RenderableType:
+@takes_tables
+def check(
+    *,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set by name or .npz path, instead of your own tables.")
+    ] = None,
+    root: Root = None,
+    as_json: Json = False,
+    tables: dict[str, Any],
+) -> None:
+    """Show what was understood of your tables, or of a data set, and what looks wrong."""
+    from lgcn.datasets.graph_source import choose_source
+
+    if bool(tables) == (dataset is not None):
+        raise UsageError("say what to check: --edges and --nodes, or --dataset")
+    source = choose_source(dataset, root=root, **tables)
+    assert source is not None
+    source.check()
+    from lgcn.datasets.check import check_graph
+
+    if tables:
+        from lgcn.tables.from_tables import import_tables
+
+        imported = import_tables(**source.options)
+        report = check_graph(imported.graph, imported)
+    else:
+        report = check_graph(source.load())
+    # Notes and warnings name arguments of the library.
+    report = replace(
+        report,
+        notes=list(map(in_flags, report.notes)),
+        warnings=list(map(in_flags, report.warnings)),
+    )
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        out.print(render(report))
+
+
+def render(report: "Report") -> RenderableType:
     """The report with tables and bars: ``rich.print(render(report))``.
 
     Args:
@@ -33,7 +81,7 @@ def render(report: Report) -> RenderableType:
     ]
     parts.append(_bars("\nNodes by number of neighbours", "neighbours", degrees))
     if report.classes:
-        head = "class" if report.labels == "one a node" else "label"
+        head = "class" if report.labels.startswith("one") else "label"
         classes = list(report.classes.items())[:MOST_ROWS]
         parts += [_bars(f"\nNodes by {head}", head, classes), *_more(len(report.classes))]
     for title, lines, style in (
@@ -72,7 +120,7 @@ def _more(number: int) -> list[Text]:
     return [Text(f"and {number - MOST_ROWS:,} more")] if number > MOST_ROWS else []
 
 
-def _sizes(report: Report) -> list[tuple[str, str]]:
+def _sizes(report: "Report") -> list[tuple[str, str]]:
     degree = report.degree
     kinds = [
         "directed" if report.directed else "undirected",
@@ -101,7 +149,7 @@ def _sizes(report: Report) -> list[tuple[str, str]]:
         rows.append(
             ("homophily", f"{report.homophily:.2f} (by chance {report.homophily_by_chance:.2f})")
         )
-    rows.append(("k by the degrees", f"{report.suggested_k} (training takes it with k=none)"))
+    rows.append(("suggested k", f"{report.suggested_k} (training uses it with k=none)"))
     for key, count in report.imported.items():
         shown = f"{count:,}" if isinstance(count, int) else str(count)
         rows.append((f"import: {key.replace('_', ' ')}", shown))
