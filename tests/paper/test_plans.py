@@ -1,5 +1,6 @@
 """The plans: every row of the paper, real settings, the options, and messages for wrong names."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,14 +19,16 @@ def plan(target: str, **options: Any) -> Plan:
     return found
 
 
-def config(job: Job) -> Settings:
-    return Settings.create(dataset=job.dataset, seed=job.seed, **job.settings)
+def chosen(job: Job) -> Any:
+    """The settings of a run, by flat name."""
+    settings = Settings.create(dataset=job.dataset, seed=job.seed, **job.settings)
+    return SimpleNamespace(**settings.flat())
 
 
 def changes(job: Job, preset: str) -> dict[str, Any]:
     """What a run has otherwise than a preset."""
-    base = Settings.create(dataset=job.dataset, preset=preset).to_dict()
-    own = config(job).to_dict()
+    base = Settings.create(dataset=job.dataset, preset=preset).flat()
+    own = vars(chosen(job))
     return {key: value for key, value in own.items() if value != base[key]}
 
 
@@ -48,7 +51,7 @@ def test_all_presets_exist_and_settings_are_valid() -> None:
     for one in make_plans("all", seeds=1):
         for job in one.all_jobs():
             if SYSTEMS[job.system].function is None:
-                model = config(job).model
+                model = chosen(job).model
                 assert model == job.system.partition("-")[0]
 
 
@@ -76,7 +79,7 @@ def test_table_5_changes_the_training_alone(preset: str | None) -> None:
     jobs = {row.label: one.jobs(row, "cora")[0] for row in one.rows}
     base = preset or "default"
     assert changes(jobs["LGCN_whole"], base) == {"training": "whole"}
-    hop, whole = (config(jobs[f"LGCN_sub, {how}"]) for how in ("one hop", "Algorithm 1"))
+    hop, whole = (chosen(jobs[f"LGCN_sub, {how}"]) for how in ("one hop", "Algorithm 1"))
     assert (hop.max_hops, hop.max_nodes, hop.resample) == (1, None, False)
     assert (whole.max_hops, whole.max_nodes) == (None, 2000)
     for job in jobs.values():
@@ -101,9 +104,9 @@ def test_the_best_preset_stands_beside_itself_without_lgcls() -> None:
     assert len(one.jobs(whole, "cora")) == 20
     for row, expected in ((whole, {}), (without, {"num_layers": 0}), (gcn, {"layer": "gcn"})):
         job = one.jobs(row, "cora")[0]
-        assert config(job).preset == "best"
+        assert chosen(job).preset == "best"
         assert changes(job, "best") == expected
-    assert config(one.jobs(searched, "cora")[0]).num_layers == 0
+    assert chosen(one.jobs(searched, "cora")[0]).num_layers == 0
     assert len(plan("best", seeds=2).jobs(whole, "cora")) == 2
 
 
@@ -115,7 +118,7 @@ def test_rivals_stand_beside_the_best_preset_and_its_ablations(target: str) -> N
     for row, changed in zip(one.rows, expected, strict=False):
         job = one.jobs(row, dataset)[0]
         assert changes(job, "best") == changed
-    rest = [config(one.jobs(row, dataset)[0]) for row in one.rows[3:]]
+    rest = [chosen(one.jobs(row, dataset)[0]) for row in one.rows[3:]]
     rivals = [run for run in rest if run.model != "lgcn"]
     models = {"best-graphs": ["gcn", "gat", "sage", "mlp"], "best-ppi": ["gat", "gcnii", "sage"]}
     assert [rival.model for rival in rivals] == models[target]
@@ -129,14 +132,14 @@ def test_rivals_stand_beside_the_best_preset_and_its_ablations(target: str) -> N
 def test_all_systems_have_as_many_epochs_on_the_other_graphs() -> None:
     one = plan("best-graphs")
     for dataset in one.datasets:
-        runs = [config(one.jobs(row, dataset)[0]) for row in one.rows]
+        runs = [chosen(one.jobs(row, dataset)[0]) for row in one.rows]
         assert {(run.max_epochs, run.patience) for run in runs} == {(300, 100)}
 
 
 def test_a_system_with_fewer_epochs_than_the_lgcn_on_proteins_says_so() -> None:
     one = plan("best-ppi")
     for dataset in one.datasets:
-        first, *others = ((row.label, config(one.jobs(row, dataset)[0])) for row in one.rows)
+        first, *others = ((row.label, chosen(one.jobs(row, dataset)[0])) for row in one.rows)
         lgcn = first[1]
         for label, other in others:
             said = f"{other.max_epochs} epochs" in label
@@ -158,7 +161,7 @@ def test_runs_on_ppi_end_after_a_thousand_steps() -> None:
     for row in one.on("ppi-rederived"):
         if row.system in ("lgcn", "gat"):
             [job] = one.jobs(row, "ppi-rederived")
-            epochs, steps = config(job).max_epochs, config(job).max_steps
+            epochs, steps = chosen(job).max_epochs, chosen(job).max_steps
             limited[row.label] = steps or epochs * steps_an_epoch[row.system]
     assert set(limited.values()) == {1000}
     assert len(limited) == 4
@@ -173,7 +176,7 @@ def test_figure_5_changes_k_alone() -> None:
         sizes = []
         for row in one.on(dataset):
             [job] = one.jobs(row, dataset)
-            sizes.append(config(job).k)
+            sizes.append(chosen(job).k)
             limits = {"max_steps"} if dataset == "ppi-rederived" else set()
             assert changes(job, "default").keys() <= {"k"} | limits
         assert sizes == [2, 4, 8, 16, 32] + ([64] if dataset == "ppi-rederived" else [])
@@ -228,8 +231,8 @@ def test_quick_runs_are_short_and_never_mistaken_for_others() -> None:
     for job in quick:
         assert job.id not in full or not SYSTEMS[job.system].random
         if SYSTEMS[job.system].function is None:
-            assert config(job).max_epochs <= 3
-            assert "ppi" not in job.dataset or config(job).max_steps == 2
+            assert chosen(job).max_epochs <= 3
+            assert "ppi" not in job.dataset or chosen(job).max_steps == 2
         elif SYSTEMS[job.system].random:
             assert job.settings["max_epochs"] <= 2
 
