@@ -40,7 +40,7 @@ def test_any_report(graph: Graph) -> None:
 
 @pytest.fixture
 def report() -> Report:
-    return check_graph(Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2))
+    return check_graph(Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2))
 
 
 def test_the_users_words_are_no_markup(report: Report) -> None:

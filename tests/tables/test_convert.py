@@ -52,7 +52,7 @@ def test_directed_multigraph_with_any_names() -> None:
     original.add_node("alone", color="red", size=1)
     original.nodes["a"].update(color="red", size=2)
     original.nodes[(1, 2)].update(color="blue", size=3, kind="k")
-    graph = from_networkx(original, weight="w", features="size")
+    graph = from_networkx(original, weight="w", features="size", directed=True)
     assert graph.name == "mine"
     assert graph.rowptr.tolist() == [0, 0, 1, 1]
     assert graph.col.tolist() == [0]

@@ -88,7 +88,7 @@ def test_the_paper_starts_from_all_training_nodes() -> None:
 @pytest.mark.parametrize("name", recipe_names())
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_every_recipe_builds_a_model_that_runs(name: str, dataset: str) -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 0]]), 3, x=torch.rand(3, 4))
+    graph = Graph.as_given(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 0]]), 3, x=torch.rand(3, 4))
     config = Config.create(dataset=dataset, recipe=name).resolve(graph)
     assert config.recipe == name
     model = ModelSpec(4, 3, False).build(config).eval()

@@ -75,8 +75,8 @@ def import_(
         list[Path],
         typer.Option(help="Edge file: CSV, TSV, Parquet, NPZ or .npy; several may follow."),
     ],
-    undirected: Annotated[
-        bool, typer.Option("--undirected", help="Every edge counts in both directions.")
+    directed: Annotated[
+        bool, typer.Option("--directed", help="Only an edge's target learns from its source.")
     ] = False,
     keep_duplicates: Annotated[bool, typer.Option(help="Keep edges that are the same.")] = False,
     keep_self_loops: Annotated[bool, typer.Option(help="Keep edges to the node itself.")] = False,
@@ -101,7 +101,7 @@ def import_(
             store,
             [*edges, *(more or [])],
             **tables,
-            undirected=undirected,
+            directed=directed,
             keep_duplicates=keep_duplicates,
             keep_self_loops=keep_self_loops,
             memory=memory,
@@ -123,10 +123,6 @@ def import_(
     for note in counts.get("notes", ()):
         err.print(f"[yellow]Note:[/yellow] {escape(in_flags(note))}", soft_wrap=True)
     out.print(table)
-    if not undirected:
-        err.print(
-            "[yellow]Note:[/yellow] edges are directed as given; --undirected adds the reverse"
-        )
 
 
 def embed(

@@ -43,7 +43,6 @@ def load_digits(
     train_mask, val_mask, test_mask = random_split(y, labels_per_class, num_val, split_seed)
     return Graph.from_edge_index(
         torch.from_numpy(np.stack([nearest.row, nearest.col]).astype(np.int64)),
-        undirected=True,
         x=torch.from_numpy(images.astype(np.float32)),
         y=y,
         train_mask=train_mask,

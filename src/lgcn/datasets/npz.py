@@ -97,7 +97,6 @@ def load_npz(
     train_mask, val_mask, test_mask = masks
     return Graph.from_edge_index(
         torch.from_numpy(edges.T.astype(np.int64)),
-        undirected=True,
         x=sparse_tensor(
             row_normalize(features) if normalize_features else features,
             f"the features in {path}",

@@ -76,7 +76,6 @@ def load_planetoid(
     masks[2, torch.from_numpy(test_nodes)] = True
     return Graph.from_edge_index(
         torch.from_numpy(_read_edges(paths["graph"], num_nodes)),
-        undirected=True,
         x=sparse_tensor(
             row_normalize(features) if normalize_features else features, f"the features of {name}"
         ),

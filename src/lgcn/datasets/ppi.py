@@ -184,7 +184,6 @@ def _assemble(
         x = standardize(x, split == 0)
     return Graph.from_edge_index(
         torch.from_numpy(edges),
-        undirected=True,
         x=torch.from_numpy(x.astype(np.float32)),
         y=torch.from_numpy(labels[order].astype(np.float32)),
         train_mask=torch.from_numpy(split == 0),

@@ -77,7 +77,6 @@ def synthetic(
     train_mask, val_mask, test_mask = random_split(y, labels_per_class, num_val, seed)
     return Graph.from_edge_index(
         torch.from_numpy(edges),
-        undirected=True,
         x=torch.from_numpy(x),
         y=torch.from_numpy(y),
         train_mask=train_mask,

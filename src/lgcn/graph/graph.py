@@ -162,47 +162,67 @@ class Graph:
         num_nodes: int | None = None,
         *,
         edge_weight: Tensor | None = None,
-        undirected: bool = False,
+        directed: bool = False,
         **node_data: Any,
     ) -> Graph:
         """Makes a graph from PyG's [2, E] ``edge_index`` or a sparse adjacency.
 
+        Like every function that makes a graph from a user's edges, it merges duplicate edges
+        (the largest weight wins), leaves out self-loops, and sorts each row by node number. For a
+        graph with duplicates or self-loops, see :meth:`as_given`.
+
         Args:
-            edge_index: See :func:`to_csr`.
+            edge_index: See :func:`~lgcn.graph.csr.to_csr`.
             num_nodes: (default: rows of ``x``, else the largest number in ``edge_index`` plus one)
-            edge_weight: One weight an edge. (default: none)
-            undirected: Adds the reverse of every edge, then removes duplicates and self-loops and
-                sorts each row. (default: edges are taken as they are)
+            edge_weight: One weight per edge. (default: none)
+            directed: Whether only an edge's target aggregates from its source. (default:
+                ``False``, every edge counts both ways)
             **node_data: The other fields of :class:`Graph`.
         """
-        x = node_data.get("x")
-        sparse = isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
-        if not sparse:
+        if not _is_sparse(edge_index):
             edge_index = as_edge_index(edge_index)
-        if num_nodes is not None:
-            num_nodes = index(num_nodes)
-        else:
-            if x is not None:
-                num_nodes = int(x.shape[0])
-            elif sparse:
-                num_nodes = edge_index.size(0)
-            else:
-                num_nodes = _found_nodes(edge_index)
-        if undirected:
-            if sparse:
-                matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
-                check_range(matrix.rowptr, matrix.col, num_nodes)
-                edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
-                edge_weight = matrix.weight
-            check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
-            matrix = _both_ways(edge_index, edge_weight, num_nodes)
-        else:
+        num_nodes = _count_nodes(edge_index, num_nodes, node_data.get("x"))
+        if _is_sparse(edge_index):
             matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+            check_range(matrix.rowptr, matrix.col, num_nodes)
+            edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
+            edge_weight = matrix.weight
+        check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
+        matrix = _simple_rows(edge_index, edge_weight, num_nodes, directed)
         return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
 
     @classmethod
-    def from_pyg(cls, data: Data, name: str = "graph") -> Graph:
-        """Makes a graph from PyG's ``Data`` or ``Batch``."""
+    def as_given(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        **node_data: Any,
+    ) -> Graph:
+        """Makes a graph of exactly the given edges, as a layer of PyG takes them.
+
+        Edges are directed. Duplicates and self-loops stay, and each row keeps the order of its
+        edges. This is what a layer such as :class:`lgcn.LGConv` does with a raw ``edge_index``.
+
+        Args:
+            edge_index, num_nodes, edge_weight, **node_data: See :meth:`from_edge_index`.
+        """
+        if not _is_sparse(edge_index):
+            edge_index = as_edge_index(edge_index)
+        num_nodes = _count_nodes(edge_index, num_nodes, node_data.get("x"))
+        matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+        return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
+
+    @classmethod
+    def from_pyg(cls, data: Data, name: str = "graph", *, directed: bool = False) -> Graph:
+        """Makes a graph from PyG's ``Data`` or ``Batch``.
+
+        Args:
+            data: With ``edge_index`` or ``adj_t``.
+            name: The graph's name. (default: ``"graph"``)
+            directed: See :meth:`from_edge_index`. (default: ``False``)
+        """
         adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
         if adjacency is None:
             raise ValueError("data must have edge_index or adj_t, got neither")
@@ -217,7 +237,12 @@ class Graph:
         if y is not None and y.dim() == 2 and y.size(1) == 1:
             node_data["y"] = y.squeeze(1)
         return cls.from_edge_index(
-            adjacency, data.num_nodes, edge_weight=edge_weight, name=name, **node_data
+            adjacency,
+            data.num_nodes,
+            edge_weight=edge_weight,
+            directed=directed,
+            name=name,
+            **node_data,
         )
 
     def to_pyg(self) -> Data:
@@ -537,6 +562,19 @@ def _check_sparse_features(x: Tensor) -> None:
         raise ValueError(f"x has wrong indices: {error}") from error
 
 
+def _is_sparse(edge_index: Tensor) -> bool:
+    return isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
+
+
+def _count_nodes(edge_index: Tensor, num_nodes: int | None, x: Tensor | None) -> int:
+    """The number of nodes: as given, else the rows of ``x``, else as the edges say."""
+    if num_nodes is not None:
+        return index(num_nodes)
+    if x is not None:
+        return int(x.shape[0])
+    return edge_index.size(0) if _is_sparse(edge_index) else _found_nodes(edge_index)
+
+
 def _found_nodes(edge_index: Tensor) -> int:
     """The largest node number plus one; refused where it can only be another kind of number."""
     if edge_index.numel() == 0:
@@ -550,20 +588,24 @@ def _found_nodes(edge_index: Tensor) -> int:
     return largest + 1
 
 
-def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
-    """Adds the reverse of every edge, removes duplicates and self-loops and sorts each row.
+def _simple_rows(edge_index: Tensor, weight: Tensor | None, num_nodes: int, directed: bool) -> CSR:
+    """The sorted rows of the edges, or of the edges and their reverses.
 
-    Of the weights of duplicates the largest stays.
+    Self-loops are left out. Duplicates are merged; the largest weight wins.
     """
     between = edge_index[0] != edge_index[1]
     edge_index = edge_index[:, between]
-    row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    weight = None if weight is None else weight[between]
+    col, row = edge_index
+    if not directed:
+        row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+        weight = None if weight is None else weight.repeat(2)
     order = _sorted_order(row, col, num_nodes)
     row, col = row[order], col[order]
     new = torch.ones_like(row, dtype=torch.bool)
     new[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
     if weight is not None:
-        weight = weight[between].repeat(2)[order]
+        weight = weight[order]
         largest = weight.new_empty(int(new.sum()))
         weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
     rows = torch.arange(num_nodes + 1, device=row.device)

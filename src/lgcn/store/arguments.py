@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lgcn.errors import UsageError
-from lgcn.store.format import ARRAYS, HEADER, file_of, is_store
+from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
 from lgcn.utils.numbers import whole_number
 
 FeatureKind = Literal["float32", "float16", "bfloat16", "uint8"]
@@ -37,7 +37,7 @@ def check_target(path: Path, overwrite: bool) -> None:
 
 def foreign_files(folder: Path) -> list[str]:
     """What is in a folder and is not of a store, or of one that is being written."""
-    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS)}
+    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS | UNUSED)}
     return sorted(path.name for path in folder.iterdir() if path.name not in known)
 
 

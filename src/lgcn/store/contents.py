@@ -26,7 +26,6 @@ def write_store(
     *,
     features: FeatureKind = "float32",
     node_ids: Any = None,
-    directed: bool | None = None,
     overwrite: bool = False,
 ) -> None:
     """Writes a graph that is in memory, or in another store, as a store.
@@ -37,17 +36,13 @@ def write_store(
         features: How to store them. ``"uint8"`` divides the range of each feature into 255 steps.
             Sparse features stay sparse, and cannot be that. (default: ``"float32"``)
         node_ids: An array of integers or texts. (default: ``graph.node_ids``)
-        directed: Whether an edge does not imply its reverse. (default: found by sorting all edges)
         overwrite: Replace a store that is there. (default: ``False``)
     """
     feature_kind(features)
     matrix = CSR(*graph.adjacency()[:2], graph.edge_weight)
-    reverse, found = _transpose(matrix)
-    directed = found if directed is None else directed
+    directed = not _is_symmetric(matrix)
     with StoreWriter(path, overwrite=overwrite) as writer:
-        _write_adjacency(writer, "", matrix)
-        if directed:
-            _write_adjacency(writer, "transpose_", reverse)
+        _write_adjacency(writer, matrix)
         if graph.degree is not None:
             writer.append("degree", "float32").write(graph.degree.float().numpy())
         if graph.x is not None:
@@ -71,29 +66,26 @@ def write_store(
         )
 
 
-def _transpose(matrix: CSR) -> tuple[CSR, bool]:
-    """The transposed matrix, and whether it differs from the matrix, whatever the order of rows."""
+def _is_symmetric(matrix: CSR) -> bool:
+    """Whether every edge has a reverse of the same weight, whatever the order within rows."""
     nodes = matrix.rowptr.numel() - 1
     by_col = transpose(matrix.rowptr, matrix.col, nodes)
     again = transpose(by_col.colptr, by_col.row, nodes)  # the matrix, its rows sorted
-    directed = not torch.equal(by_col.colptr, again.colptr) or not torch.equal(
-        by_col.row, again.row
-    )
-    weight = None
-    if matrix.weight is not None:
-        weight = matrix.weight[by_col.entry.long()]
-        directed = directed or not torch.equal(weight, weight[again.entry.long()])
-    return CSR(by_col.colptr, by_col.row, weight), directed
+    if not torch.equal(by_col.colptr, again.colptr) or not torch.equal(by_col.row, again.row):
+        return False
+    if matrix.weight is None:
+        return True
+    weight = matrix.weight[by_col.entry.long()]
+    return torch.equal(weight, weight[again.entry.long()])
 
 
-def _write_adjacency(writer: StoreWriter, prefix: str, matrix: CSR) -> None:
+def _write_adjacency(writer: StoreWriter, matrix: CSR) -> None:
     nodes = matrix.rowptr.numel() - 1
     col = col_dtype(nodes)
-    writer.append(f"{prefix}rowptr", "int64").write(matrix.rowptr.long().numpy())
-    writer.append(f"{prefix}col", col).write(matrix.col.numpy().astype(DTYPES[col]))
+    writer.append("rowptr", "int64").write(matrix.rowptr.long().numpy())
+    writer.append("col", col).write(matrix.col.numpy().astype(DTYPES[col]))
     if matrix.weight is not None:
-        weight = matrix.weight.float().numpy()
-        writer.append(f"{prefix}edge_weight", "float32").write(weight)
+        writer.append("edge_weight", "float32").write(matrix.weight.float().numpy())
 
 
 def col_dtype(num_cols: int) -> str:

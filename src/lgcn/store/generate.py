@@ -192,7 +192,7 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
         edges.num_nodes,
         folder=writer.scratch,
         memory=memory,
-        undirected=True,
+        directed=False,
         on_progress=lambda done, total: progress("edges", done, total),
     ):
         col.write(rows.col.numpy().astype(np.int32, copy=False))

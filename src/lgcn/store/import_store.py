@@ -51,7 +51,7 @@ def import_store(
     target_column: str | None = None,
     weight_column: str | None = None,
     ignore_columns: str | Sequence[str] = (),
-    undirected: bool = True,
+    directed: bool = False,
     keep_duplicates: bool = False,
     keep_self_loops: bool = False,
     unknown_nodes: str = "error",
@@ -84,7 +84,8 @@ def import_store(
             features and labels)
         id_column, source_column, target_column, weight_column, ignore_columns, unknown_nodes,
             delimiter, encoding, name: See :func:`lgcn.from_tables`.
-        undirected: Whether an edge counts in both directions. (default: ``True``)
+        directed: Whether only an edge's target aggregates from its source. (default: ``False``,
+            every edge counts both ways)
         keep_duplicates: Whether edges that are the same all stay. (default: the heaviest)
         keep_self_loops: Whether edges from a node to itself stay. (default: ``False``)
         memory: How much memory the process may take, what Python and its libraries take included;
@@ -172,7 +173,7 @@ def import_store(
             num_nodes,
             counts,
             memory=budget.left(),
-            undirected=undirected,
+            directed=directed,
             keep_self_loops=keep_self_loops,
             keep_duplicates=keep_duplicates,
             progress=progress,
@@ -181,7 +182,7 @@ def import_store(
         progress("compute checksums", 0, 0)
         writer.finish(
             name=name or _graph_name(node_source, sources),
-            directed=not undirected,
+            directed=directed,
             source={
                 "edges": [s.path.name if s.path else s.name for s in sources],
                 "nodes": None
@@ -254,7 +255,7 @@ def _load_kernels(folder: Path, weighted: bool) -> None:
     spool = EdgeSpool(folder, weighted=weighted, name="first")
     end = np.array([0, 1], np.int32)
     spool.add(end, end[::-1].copy(), np.ones(2, np.float32))
-    for _ in sorted_rows(spool, 2, folder=folder, memory=1 << 20, undirected=True):
+    for _ in sorted_rows(spool, 2, folder=folder, memory=1 << 20, directed=False):
         pass
     spool.remove()
     texts = NewTexts(1 << 20)
@@ -269,43 +270,37 @@ def _write_rows(
     counts: dict[str, Any],
     *,
     memory: int,
-    undirected: bool,
+    directed: bool,
     keep_self_loops: bool,
     keep_duplicates: bool,
     progress: Progress,
 ) -> dict[str, int]:
     """Sorts the edges into the store; gives the numbers of edges, entries and duplicates."""
-    entries = loops = 0
-    for prefix in ("",) if undirected else ("", "transpose_"):
-        rowptr = writer.append(f"{prefix}rowptr", "int64")
-        col = writer.append(f"{prefix}col", "int32")
-        weight = writer.append(f"{prefix}edge_weight", "float32") if spool.weighted else None
-        degree = None if prefix else writer.append("degree", "float32")
-        rowptr.write(np.zeros(1, np.int64))
-        report = partial(progress, "sort edges by source" if prefix else "sort edges")
-        entries = loops = row = 0
-        for rows in sorted_rows(
-            spool,
-            num_nodes,
-            folder=writer.scratch,
-            memory=memory,
-            undirected=undirected,
-            keep_self_loops=keep_self_loops,
-            keep_duplicates=keep_duplicates,
-            transpose=bool(prefix),
-            on_progress=report,
-        ):
-            rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + entries)
-            col.write(rows.col.numpy())
-            if weight is not None and rows.weight is not None:
-                weight.write(rows.weight.numpy())
-            if degree is not None:
-                degree.write(row_sums(rows).to(torch.float32).numpy())
-            if keep_self_loops:
-                loops += int((row_of_entry(rows.rowptr) + row == rows.col).sum())
-            entries += rows.col.numel()
-            row += rows.rowptr.numel() - 1
-    edges = loops + (entries - loops) // (2 if undirected else 1)
+    rowptr, col = writer.append("rowptr", "int64"), writer.append("col", "int32")
+    weight = writer.append("edge_weight", "float32") if spool.weighted else None
+    degree = writer.append("degree", "float32")
+    rowptr.write(np.zeros(1, np.int64))
+    entries = loops = row = 0
+    for rows in sorted_rows(
+        spool,
+        num_nodes,
+        folder=writer.scratch,
+        memory=memory,
+        directed=directed,
+        keep_self_loops=keep_self_loops,
+        keep_duplicates=keep_duplicates,
+        on_progress=partial(progress, "sort edges"),
+    ):
+        rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + entries)
+        col.write(rows.col.numpy())
+        if weight is not None and rows.weight is not None:
+            weight.write(rows.weight.numpy())
+        degree.write(row_sums(rows).to(torch.float32).numpy())
+        if keep_self_loops:
+            loops += int((row_of_entry(rows.rowptr) + row == rows.col).sum())
+        entries += rows.col.numel()
+        row += rows.rowptr.numel() - 1
+    edges = loops + (entries - loops) // (1 if directed else 2)
     # As many as there were, less those that are left: with all duplicates kept, none is counted.
     before = spool.num_edges - (0 if keep_self_loops else counts["self_loops"])
     return {"edges": edges, "entries": entries, "duplicates": before - edges}

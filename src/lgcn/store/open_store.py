@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lgcn.errors import DataError
 from lgcn.graph import Graph
-from lgcn.graph.csr import CSR, sparse_features
+from lgcn.graph.csr import sparse_features
 from lgcn.store.contents import write_store
 from lgcn.store.format import DTYPES, OFFSETS, Array, file_of, is_store
 from lgcn.store.reading import check_end, check_size, digests, open_file, read_header
@@ -117,21 +117,6 @@ class Store:
                 f"{file_of(self.path, 'ids_bytes')} must hold texts in UTF-8: {error}"
             ) from None
         return ids
-
-    def transpose(self) -> CSR | None:
-        """The edges by source: row i lists the nodes that aggregate from node i.
-
-        ``None`` for a graph that is not directed, whose rows are these already, and for one that
-        was stored without it.
-        """
-        if "transpose_col" not in self._maps:
-            return None
-        weighted = "transpose_edge_weight" in self._maps
-        return CSR(
-            self._tensor("transpose_rowptr"),
-            self._tensor("transpose_col"),
-            self._tensor("transpose_edge_weight") if weighted else None,
-        )
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {self.graph!r})"

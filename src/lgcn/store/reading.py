@@ -174,10 +174,8 @@ def _limits(
     """For each array whose values have limits, a function that says what is wrong with some."""
     nodes, features = header["num_nodes"], header["num_features"]
     found: dict[str, Check] = {name: _rises for name in OFFSETS}
-    found |= dict.fromkeys(("col", "transpose_col"), _between(0, nodes))
-    found["x_col"] = _between(0, features)
-    weights = ("edge_weight", "transpose_edge_weight", "degree", "x_scale", "x_offset")
-    found |= dict.fromkeys(weights, _finite)
+    found |= {"col": _between(0, nodes), "x_col": _between(0, features)}
+    found |= dict.fromkeys(("edge_weight", "degree", "x_scale", "x_offset"), _finite)
     found |= {f"{split}_mask": _truths for split in ("train", "val", "test")}
     if "y" in arrays:
         matrix = header["multi_label"]

@@ -31,6 +31,7 @@ def from_networkx(
     features: str | Sequence[str] | None = None,
     label: str | None = None,
     weight: str | None = None,
+    directed: bool = False,
     split: str | None = None,
     labels_per_class: int | None = None,
     val: float | None = None,
@@ -40,8 +41,7 @@ def from_networkx(
 ) -> Graph:
     """Makes a graph of a NetworkX graph; its nodes keep their names in ``node_ids``.
 
-    A directed graph stays directed: a node aggregates from its predecessors. Edges between the same
-    nodes become one, with the largest weight, and self-loops are left out.
+    Duplicate edges are merged, and the largest weight wins. Self-loops are left out.
 
     Args:
         graph: A ``networkx`` graph of any kind.
@@ -51,6 +51,9 @@ def from_networkx(
         label: Node attribute with the class; a node without it is to be predicted.
             (default: no labels)
         weight: Edge attribute with a weight of at least 0. (default: all one)
+        directed: Whether only an edge's target aggregates from its source, in a directed
+            ``networkx`` graph. (default: ``False``, every edge counts both ways, as it always
+            does in an undirected ``networkx`` graph)
         split: Node attribute that says train, val or test. (default: a random split)
         labels_per_class, val, test, split_seed: See :func:`lgcn.from_tables`.
         name: The graph's. (default: NetworkX's)
@@ -91,7 +94,7 @@ def from_networkx(
     if weight is not None:
         values = [data.get(weight) for _, _, data in graph.edges(data=True)]
         weights = _weights(values, f"the edge attribute {weight!r}")
-    rows = _to_rows(ends[:, 0], ends[:, 1], weights, len(number), graph.is_directed())
+    rows = _to_rows(ends[:, 0], ends[:, 1], weights, len(number), directed and graph.is_directed())
     return replace(
         nodes,
         rowptr=rows.rowptr,
@@ -118,15 +121,16 @@ def from_scipy(
     """Makes a graph of a SciPy sparse adjacency matrix.
 
     The entry (i, j) is an edge from node i to node j; its value is the edge's weight, and a zero is
-    no edge. Where all values are one, the graph has no weights. Self-loops are left out.
+    no edge. Where all values are one, the graph has no weights. Duplicate edges are merged, and
+    the largest weight wins. Self-loops are left out.
 
     Args:
         adjacency: A sparse matrix or array of shape [N, N].
         x: Features, [N, F], an array, a tensor or a sparse matrix. (default: none)
         y: Classes: integers, -1 where one is unknown, or names, ``None`` where one is unknown; or
             a [N, L] matrix of zeros and ones. (default: none)
-        directed: Node j aggregates from node i, and not the other way. (default: ``False``, both,
-            with the larger weight where two differ)
+        directed: Whether only an edge's target aggregates from its source. (default: ``False``,
+            every edge counts both ways)
         labels_per_class, val, test, split_seed: See :func:`lgcn.from_tables`.
         name: The graph's. (default: "scipy")
     """
