@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lgcn import Graph
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
-from lgcn.store import reading as store_files
+from lgcn.store import checked_files
 from lgcn.store.open_store import StoreWriter, is_store, open_store, write_store
 from lgcn.tables.encoder import FeatureEncoder
 
@@ -232,7 +232,7 @@ def test_a_checksum_does_not_depend_on_the_number_of_threads(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for threads in (1, 5):
-        monkeypatch.setattr(store_files, "num_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(checked_files, "num_threads", lambda threads=threads: threads)
         open_store(path)
 
 

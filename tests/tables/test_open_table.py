@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn.errors import DataError, LGCNError, UsageError
-from lgcn.tables import text as text_tables
+from lgcn.tables import csv_files
 from lgcn.tables.open_table import open_table, read_table
 
 COLUMNS = {"id": [3, 1, 2], "name": ["a", "b", "ü"], "size": [0.5, 1.5, -2.0]}
@@ -64,7 +64,7 @@ def test_columns_are_chosen(tmp_path: Path) -> None:
 def test_a_type_that_changes_after_the_first_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_tables, "BLOCK", 64)
+    monkeypatch.setattr(csv_files, "BLOCK", 64)
     rows = ["1,2,"] * 100 + ["x,2.5,3"]
     table = read_table(write(tmp_path / "a.csv", "\n".join(["a,b,c", *rows]) + "\n"))
     assert table.schema.types == [pa.string(), pa.float64(), pa.int64()]
@@ -201,7 +201,7 @@ def test_damaged_text(content: str | bytes, message: str, tmp_path: Path) -> Non
 
 
 def test_bad_bytes_far_into_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_tables, "BLOCK", 256)
+    monkeypatch.setattr(csv_files, "BLOCK", 256)
     lines = ["id,name", *(f"{i},fine" for i in range(9000)), "9000,\xff"]
     path = write(tmp_path / "a.csv", "\n".join(lines), "latin-1")
     with pytest.raises(DataError, match="line 9002: not in utf-8"):

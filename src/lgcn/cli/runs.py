@@ -113,7 +113,7 @@ class TrainedRun:
 
     def _of_tables(self, options: dict[str, Any], labels: Labels | None) -> dict[str, Any]:
         """The options of tables for a trained model; ``labels`` is of tables new to it."""
-        from lgcn.tables.paths import OF_FEATURES
+        from lgcn.tables.early_checks import OF_FEATURES
 
         if not self.folder.has_encoder:
             raise UsageError(

@@ -35,7 +35,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write a random graph of any size, with classes that can be learned, to a store."""
-    from lgcn.store.arguments import generated_sizes
+    from lgcn.store.early_checks import generated_sizes
 
     names = {f"num_{name}": f"--{name}" for name in ("nodes", "edges", "features", "classes")}
     with flag_names(**names, features="--feature-type"), step_progress(err) as on_progress:
@@ -88,7 +88,7 @@ def import_(
     tables: dict[str, Any],
 ) -> None:
     """Write edges, and perhaps a node table, that may be larger than memory to a store."""
-    from lgcn.tables.paths import EDGE_SUFFIXES, check_tables, table_kind
+    from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_kind
 
     with flag_names(features="--feature-type"), step_progress(err) as on_progress:
         _check_store(store, feature_type, memory, overwrite)
@@ -164,7 +164,7 @@ def embed(
 
 def _check_store(store: Path, feature_type: str, memory: str, overwrite: bool) -> None:
     """What can be wrong with a new store whatever goes into it."""
-    from lgcn.store.arguments import check_target, feature_kind
+    from lgcn.store.early_checks import check_target, feature_kind
 
     feature_kind(feature_type)
     parse_memory(memory)

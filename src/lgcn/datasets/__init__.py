@@ -17,9 +17,9 @@ from lgcn.datasets.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_reder
 from lgcn.datasets.synthetic import synthetic
 from lgcn.errors import UsageError
 from lgcn.graph.splits import random_split
+from lgcn.store.checked_files import read_header
 from lgcn.store.format import is_store
-from lgcn.store.reading import read_header
-from lgcn.tables.paths import check_tables
+from lgcn.tables.early_checks import check_tables
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph

@@ -11,9 +11,8 @@ from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, edge_batches, guess_integer
 from lgcn.store.node_numbers import KnownNodes, NewIntegers, NewTexts, Numbering
-from lgcn.tables.source import TableSource
-
-Progress = Callable[[str, int, int], None]
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.progress import OnProgress
 
 
 class EdgeReader:
@@ -30,7 +29,7 @@ class EdgeReader:
     """
 
     def __init__(
-        self, spool: EdgeSpool, left: Callable[[], int], bad: BadRows, progress: Progress
+        self, spool: EdgeSpool, left: Callable[[], int], bad: BadRows, progress: OnProgress
     ) -> None:
         self._spool, self._left, self._bad, self._progress = spool, left, bad, progress
         self.numbering: Numbering | None = None

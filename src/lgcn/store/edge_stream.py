@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lgcn.errors import DataError, UsageError
-from lgcn.store.array_tables import ROWS, ArrayTable
-from lgcn.store.text_blocks import TextBlocks
+from lgcn.store.csv_blocks import CsvBlocks
+from lgcn.store.numpy_files import ROWS, ArrayTable
 from lgcn.tables.columns import quoted
+from lgcn.tables.csv_files import CsvTable
+from lgcn.tables.early_checks import EDGE_SUFFIXES, table_kind
 from lgcn.tables.ids import is_text, to_ids
 from lgcn.tables.open_table import open_table, to_column
-from lgcn.tables.paths import EDGE_SUFFIXES, table_kind
-from lgcn.tables.source import TableSource
-from lgcn.tables.text import TextTable
+from lgcn.tables.table_source import TableSource
 
 EXAMPLES = 3  # of rows that are wrong, in a message
 
@@ -162,10 +162,10 @@ class EdgeArrays(TableSource):
 
 def guess_integer(source: TableSource, ends: tuple[str, str], size: int) -> bool | None:
     """Whether the ids of a text file are whole numbers, by its first block; ``None`` for others."""
-    if not isinstance(source, TextTable):
+    if not isinstance(source, CsvTable):
         return None
     text = dict.fromkeys(ends, pa.string())
-    blocks = TextBlocks(source, ends, text, size, lambda *_: None)
+    blocks = CsvBlocks(source, ends, text, size, lambda *_: None)
     return all(map(pa.types.is_integer, next(blocks.kinds(), [pa.string()])))
 
 
@@ -216,10 +216,10 @@ def _moved(where: Callable[[int], str], kept: Any) -> Callable[[int], str]:
 def _raw_batches(
     source: TableSource, columns: list[str], integer: bool | None, bad: BadRows, size: int
 ) -> Iterator[tuple[list[Any], Callable[[int], str]]]:
-    if isinstance(source, TextTable):
+    if isinstance(source, CsvTable):
         types = dict.fromkeys(columns[:2], pa.int64() if integer else pa.string())
         types |= dict.fromkeys(columns[2:], pa.float64())
-        yield from TextBlocks(source, columns, types, size, bad.add)
+        yield from CsvBlocks(source, columns, types, size, bad.add)
         return
     first = 0
     for batch in source.batches(columns, {}):

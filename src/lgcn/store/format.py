@@ -4,7 +4,7 @@ A store is a folder of plain little-endian arrays, each in a file of its own (``
 ``header.json``, which says how long they are. It may come from a stranger, so that nothing in it is
 believed: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
 others, types and shapes must be the ones listed there, and all numbers that are used as an index
-are read and compared with what they point into (:mod:`lgcn.store.reading`).
+are read and compared with what they point into (:mod:`lgcn.store.checked_files`).
 """
 
 from __future__ import annotations

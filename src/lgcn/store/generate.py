@@ -13,7 +13,7 @@ that is a formula too, since nodes of like degree and class should not lie side 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,17 +21,16 @@ import numba
 import numpy as np
 
 import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
-from lgcn.store.arguments import FeatureKind, feature_kind, generated_sizes
-from lgcn.store.contents import encode_features, uint8_scale
+from lgcn.store.early_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_spool import EdgeSpool
+from lgcn.store.write_store import encode_features, uint8_scale
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.numbers import real_number, whole_number
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import parse_memory
 from lgcn.utils.splitmix import STEP, mix
-
-OnProgress = Callable[[str, int, int], None]
 
 _VALUES = 1 << 22  # features that are made at a time
 _SIGMAS = 5.0  # the range of features as uint8, in deviations of the noise

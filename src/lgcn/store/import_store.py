@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -15,30 +15,29 @@ import torch
 from lgcn.errors import DataError, UsageError
 from lgcn.graph.csr import row_sums
 from lgcn.ops.reference import row_of_entry
-from lgcn.store.arguments import FeatureKind, feature_kind
-from lgcn.store.array_tables import ArrayTable
-from lgcn.store.contents import write_ids
+from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_reader import EdgeReader
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeArrays, open_edges
 from lgcn.store.node_numbers import KnownNodes, NewTexts
 from lgcn.store.node_stream import write_nodes
+from lgcn.store.numpy_files import ArrayTable
+from lgcn.store.write_store import write_ids
 from lgcn.store.writer import StoreWriter
+from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.from_tables import end_columns
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeArguments, NodeOptions, column_names
 from lgcn.tables.open_table import open_table
-from lgcn.tables.paths import check_unknown_nodes
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.memory import PeakMemory, anonymous_memory, trim_memory
 from lgcn.utils.numbers import whole_number
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory, parse_memory
 
 LEAST = 96 * 10**6  # bytes that are needed beside what Python and its libraries take
 _HASHING = 32 * 10**6  # bytes while checksums are computed, and of small things
-
-Progress = Callable[[str, int, int], None]
 
 
 def import_store(
@@ -62,7 +61,7 @@ def import_store(
     encoding: str = "utf-8",
     name: str | None = None,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     **node_options: Unpack[NodeArguments],
 ) -> dict[str, Any]:
     """Writes a store from edges, and perhaps a node table, that may be larger than memory.
@@ -273,7 +272,7 @@ def _write_rows(
     directed: bool,
     keep_self_loops: bool,
     keep_duplicates: bool,
-    progress: Progress,
+    progress: OnProgress,
 ) -> dict[str, int]:
     """Sorts the edges into the store; gives the numbers of edges, entries and duplicates."""
     rowptr, col = writer.append("rowptr", "int64"), writer.append("col", "int32")

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,17 @@ import pyarrow as pa
 from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeBatch
-from lgcn.store.growing_index import MAX_NODES, GrowingIndex
+from lgcn.store.growing_index import GrowingIndex
 from lgcn.tables.columns import quoted
 from lgcn.tables.from_tables import refuse_edge_as_header
 from lgcn.tables.ids import NodeIndex, as_integers
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.jit import jit
+from lgcn.utils.limits import MAX_NODES
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory
 
 CHUNK = 1 << 18  # edges that are numbered at a time
-
-Progress = Callable[[str, int, int], None]
 
 
 class KnownNodes:
@@ -98,7 +97,7 @@ class NewTexts:
         refuse_edge_as_header(source, ends, index)
 
     def resolve(
-        self, spool: EdgeSpool, folder: Path, memory: int, progress: Progress
+        self, spool: EdgeSpool, folder: Path, memory: int, progress: OnProgress
     ) -> tuple[EdgeSpool, int, Any]:
         """The edges in node numbers, the number of nodes, and their ids if these are not it."""
         return spool, len(self.index), self.index.ids()
@@ -126,7 +125,7 @@ class NewIntegers:
         return source, target, None
 
     def resolve(
-        self, spool: EdgeSpool, folder: Path, memory: int, progress: Progress
+        self, spool: EdgeSpool, folder: Path, memory: int, progress: OnProgress
     ) -> tuple[EdgeSpool, int, Any]:
         """As of :class:`NewTexts`."""
         num_nodes = self._high + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,21 +18,20 @@ import pyarrow as pa
 import torch
 
 from lgcn.errors import DataError, UsageError
-from lgcn.store.arguments import FeatureKind
-from lgcn.store.contents import encode_features, uint8_scale, write_ids
-from lgcn.store.text_blocks import column_types
+from lgcn.store.csv_blocks import column_types
+from lgcn.store.early_checks import FeatureKind
+from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
+from lgcn.tables.csv_files import CsvTable
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
-from lgcn.tables.source import TableSource
-from lgcn.tables.text import TextTable
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory
 
 # Bytes of a node beside its cells: while its id is looked up, and while a random split is drawn.
 _INDEX_BYTES, _SPLIT_BYTES = 56, 64
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass
@@ -76,7 +75,7 @@ class NodeStream(TableSource):
     ) -> Any:
         """All rows of the ids, labels and splits among the columns."""
         columns = self.columns if columns is None else list(columns)
-        if not isinstance(self._source, TextTable):
+        if not isinstance(self._source, CsvTable):
             return self._read(columns, {})
         given = dict(types or {})
         guess = column_types(self._source, columns, whole_file=False) | given
@@ -166,7 +165,7 @@ def write_nodes(
     *,
     memory: int,
     features: FeatureKind,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Nodes:
     """Writes the ids, labels, splits and features of a node table.
 
@@ -272,7 +271,7 @@ def _feature_rows(
     first_line: int | None,
     num_nodes: int,
     notes: list[str],
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Iterator[Any]:
     """The features, a tensor of some rows after the other."""
     unseen: dict[str, str] = {}

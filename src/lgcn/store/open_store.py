@@ -14,9 +14,9 @@ from torch import Tensor
 from lgcn.errors import DataError
 from lgcn.graph import Graph
 from lgcn.graph.csr import sparse_features
-from lgcn.store.contents import write_store
+from lgcn.store.checked_files import check_end, check_size, digests, open_file, read_header
 from lgcn.store.format import DTYPES, OFFSETS, Array, file_of, is_store
-from lgcn.store.reading import check_end, check_size, digests, open_file, read_header
+from lgcn.store.write_store import write_store
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.limits import FEATURE_BYTES
 from lgcn.utils.sizes import check_memory

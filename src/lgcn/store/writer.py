@@ -17,7 +17,8 @@ from torch import Tensor
 
 from lgcn.errors import UsageError, WriteError
 from lgcn.graph.csr import CSR, row_blocks, row_sums
-from lgcn.store.arguments import check_target, foreign_files
+from lgcn.store.checked_files import digests
+from lgcn.store.early_checks import check_target, foreign_files
 from lgcn.store.format import (
     ARRAYS,
     DTYPES,
@@ -27,7 +28,6 @@ from lgcn.store.format import (
     file_of,
     header_digest,
 )
-from lgcn.store.reading import digests
 from lgcn.utils.files import (
     NO_ROOM,
     cannot_write,

@@ -21,7 +21,7 @@ from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
 from lgcn.tables.columns import quoted
 from lgcn.tables.ids import NodeIndex, to_ids
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.limits import MAX_INT32
 

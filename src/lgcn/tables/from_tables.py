@@ -13,13 +13,13 @@ import pyarrow as pa
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.tables.columns import listed, quoted
+from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.edges import read_edges, to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, column_names, node_data, read_nodes
 from lgcn.tables.open_table import open_table
-from lgcn.tables.paths import check_unknown_nodes
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 WEIGHT_NAMES = ("weight", "weights")

@@ -18,9 +18,9 @@ from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex, to_ids
 from lgcn.tables.labels import Labels, read_labels, read_split
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.limits import MAX_NODES
 
-MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 ID_NAMES = ("id", "node", "node_id")
 
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from lgcn.errors import DataError, UsageError, first_line_of
-from lgcn.tables.paths import table_kind
-from lgcn.tables.source import TableSource
-from lgcn.tables.text import TextTable
+from lgcn.tables.csv_files import CsvTable
+from lgcn.tables.early_checks import table_kind
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.arrays import read_npz
 
 _NO_COLUMN = (pa.ArrowException, ValueError, TypeError, OverflowError)  # what Arrow raises
@@ -67,7 +67,7 @@ def open_table(
         return _Parquet(path)
     if kind == ".npz":
         return _Held(str(path), _from_npz(path, role), path)
-    return TextTable(path, kind, delimiter, encoding)
+    return CsvTable(path, kind, delimiter, encoding)
 
 
 class _Held(TableSource):

@@ -7,6 +7,7 @@ refused with the memory it would need (:func:`lgcn.utils.sizes.check_memory`).
 
 MIB = 1 << 20
 MAX_INT32 = 2**31 - 1
+MAX_NODES = MAX_INT32  # of a table or a store: nodes are numbered in 32 bits
 
 # JSON takes up to 25 times its size in memory, so that 64 MiB can become 1.6 GB. The largest files
 # that this program writes are far smaller: a million class names, or 300,000 epochs of history.

@@ -11,6 +11,9 @@ from rich.console import Console
 if TYPE_CHECKING:
     from lgcn.training.state import State
 
+# Called with the name of a step, how much of it is done, and how much there is in all; 0 where the
+# total is not known.
+OnProgress = Callable[[str, int, int], None]
 OnEpoch = Callable[["State"], None]
 
 

@@ -14,8 +14,8 @@ import torch
 from lgcn import Graph
 from lgcn.sampling import NeighborLoader
 from lgcn.sampling.alternatives.neighbors import SampledGraph, _sample, rows_of_layers
-from lgcn.store.contents import write_store
 from lgcn.store.open_store import open_store
+from lgcn.store.write_store import write_store
 from lgcn.utils.splitmix import STEP, mix
 
 RandomGraph = Callable[..., Graph]

@@ -21,7 +21,7 @@ import pyarrow.csv
 
 from lgcn.errors import DataError, UsageError, first_line_of
 from lgcn.tables.columns import listed
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 
 DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 21  # bytes of a text file at a time; a row must fit
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 
 
-class TextTable(TableSource):
+class CsvTable(TableSource):
     """CSV and its kin; the first line that is not empty has the names of the columns.
 
     Attributes:

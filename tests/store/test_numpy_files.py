@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from lgcn.errors import DataError
-from lgcn.store import array_tables
-from lgcn.store.array_tables import ArrayTable
+from lgcn.store import numpy_files
+from lgcn.store.numpy_files import ArrayTable
 
 PAIRS = np.arange(14).reshape(7, 2)
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_tables, "ROWS", 3)
+    monkeypatch.setattr(numpy_files, "ROWS", 3)
 
 
 @pytest.mark.parametrize("packed", [np.savez, np.savez_compressed, None])

@@ -13,7 +13,7 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.ops.structure import transpose
-from lgcn.store.arguments import FeatureKind, feature_kind
+from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.format import DTYPES
 from lgcn.store.writer import StoreWriter
 

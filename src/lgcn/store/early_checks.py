@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 
 from lgcn.errors import UsageError
 from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
+from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.numbers import whole_number
 
 FeatureKind = Literal["float32", "float16", "bfloat16", "uint8"]
-MAX_NODES = 2**31 - 1
 
 
 def feature_kind(features: str) -> None:

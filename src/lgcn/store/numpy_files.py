@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lgcn.errors import DataError, first_line_of
 from lgcn.tables.open_table import to_column
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 
 ROWS, VALUES = 1 << 17, 1 << 21  # in a batch, at most
 
