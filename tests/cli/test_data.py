@@ -27,7 +27,7 @@ def test_data_info_tells_the_sizes(lgcn_, place: Path):
         "isolated_nodes": 0,
         "features": 3,
         "classes": 3,
-        "labels": "one a node",
+        "labels": "one per node",
         "setting": "transductive",
         "train_nodes": 30,
         "val_nodes": 15,

@@ -25,4 +25,4 @@ def test_settings_of_a_recipe_on_a_data_set(lgcn_):
     assert "unknown recipe 'gta'; did you mean 'gat'?" in output.err
     output = lgcn_("settings", "--dataset", "coar")
     assert output.code == 2
-    assert "there is no data set 'coar' (did you mean 'cora'?)" in output.err
+    assert "there is no data set 'coar'; did you mean 'cora'?" in output.err

@@ -326,7 +326,7 @@ def test_several_labels_a_node() -> None:
     graph = Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 3, y=y, label_names=("a", "b"))
     report = check_graph(graph)
     assert report.classes == {"a": 2, "b": 1}
-    assert report.labels == "several a node"
+    assert report.labels == "several per node"
     assert (report.homophily, report.labelled_nodes) == (None, 3)
     masks: dict[str, Any] = {
         "train_mask": torch.tensor([True, False, False]),

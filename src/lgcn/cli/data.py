@@ -64,7 +64,7 @@ def data_info(
         "isolated_nodes": int((degree == 0).sum()),
         "features": graph.num_features,
         "classes": graph.num_classes,
-        "labels": "several a node" if graph.multi_label else "one a node",
+        "labels": "several per node" if graph.multi_label else "one per node",
         "setting": "inductive" if graph.inductive else "transductive",
     }
     for split in SPLITS:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lgcn.datasets import option_types
 from lgcn.datasets.locate import data_folders, find_files
 from lgcn.errors import DataError
 from lgcn.graph.features import checked_csr, row_normalize, sparse_tensor
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
 HALF = "-half"
 OPTIONAL = ("feat_values", "classes", "names")
+# The options that a file such as run.json may set.
+NPZ_OPTIONS = {
+    **option_types.RANDOM_SPLIT,
+    "normalize_features": option_types.flag,
+    "train_share": option_types.number_or_none,
+}
 
 
 def load_npz(

@@ -23,7 +23,7 @@ from lgcn.tables.column_encoders import (
     read_column,
 )
 from lgcn.tables.column_kinds import infer, named_kind
-from lgcn.tables.columns import did_you_mean, listed, row_name, without_views
+from lgcn.tables.columns import column_hint, listed, row_name, without_views
 from lgcn.utils import stored_json
 from lgcn.utils.numbers import whole_number
 
@@ -174,7 +174,7 @@ class FeatureEncoder:
             raise DataError(
                 f"the table lacks the column{'s' if len(missing) > 1 else ''} {listed(missing)}, "
                 "which the features are made of: add them, with empty cells where nothing is "
-                f"known; {did_you_mean(missing[0], table.column_names)}"
+                f"known; {column_hint(missing[0], table.column_names)}"
             )
         _check_distinct(name for name in table.column_names if name in unseen)
         blocks = self._blocks(table, unseen, first_line)
@@ -281,7 +281,7 @@ def _check_named(table: Any, **named: str | Sequence[str]) -> dict[str, str]:
             if name not in there:
                 raise UsageError(
                     f"{argument} names {name!r}, which is no feature column; "
-                    f"{did_you_mean(str(name), there)}"
+                    f"{column_hint(name, there)}"
                 )
             if name in place:
                 raise UsageError(

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lgcn.errors import DataError, UsageError
-from lgcn.tables.columns import decoded, did_you_mean, holds_texts, quoted
+from lgcn.tables.columns import column_hint, decoded, holds_texts, quoted
 
 LONGEST_NAME = 1000  # characters of a column's name, which messages repeat
 
@@ -59,7 +59,7 @@ class TableSource:
         if name not in self.columns:
             raise UsageError(
                 f"{self.name}: {argument} must be one of its columns, got {quoted(name)}; "
-                f"{did_you_mean(str(name), self.columns)}"
+                f"{column_hint(name, self.columns)}"
             )
         return name
 
