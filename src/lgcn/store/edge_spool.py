@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgcn.utils.limits import MAX_INT32
+from lgcn.utils.row_blocks import row_blocks
 
 
 class EdgeSpool:
@@ -59,9 +60,9 @@ class EdgeSpool:
         readers = [path.open("rb") for path in self._paths]
         kinds = (self.dtype, self.dtype, np.float32)
         try:
-            for start in range(0, self.num_edges, size):
-                count = min(size, self.num_edges - start)
-                parts = [np.fromfile(f, k, count) for f, k in zip(readers, kinds, strict=False)]
+            for start, stop in row_blocks(self.num_edges, size):
+                files = zip(readers, kinds, strict=False)
+                parts = [np.fromfile(file, kind, stop - start) for file, kind in files]
                 yield parts[0], parts[1], parts[2] if self.weighted else None
         finally:
             for reader in readers:

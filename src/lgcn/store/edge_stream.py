@@ -20,6 +20,7 @@ from lgcn.tables.early_checks import EDGE_SUFFIXES, table_kind
 from lgcn.tables.ids import is_text, to_ids
 from lgcn.tables.open_table import open_table, to_column
 from lgcn.tables.table_source import TableSource
+from lgcn.utils.row_blocks import row_blocks
 
 EXAMPLES = 3  # of rows that are wrong, in a message
 
@@ -153,8 +154,8 @@ class EdgeArrays(TableSource):
                     f"{name} must have {self._width} arrays of one length as the first has, got "
                     f"{len(parts)} of {', '.join(str(len(part)) for part in parts)}"
                 )
-            for start in range(0, len(parts[0]), ROWS):
-                cut = [part[start : start + ROWS] for part in parts]
+            for start, stop in row_blocks(len(parts[0]), ROWS):
+                cut = [part[start:stop] for part in parts]
                 arrays = [to_column(p, c, name) for p, c in zip(cut, self.columns, strict=True)]
                 batch = pa.RecordBatch.from_arrays(arrays, self.columns)
                 yield batch.select(list(columns))

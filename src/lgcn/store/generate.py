@@ -29,6 +29,7 @@ from lgcn.store.writer import StoreWriter
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.numbers import real_number, whole_number
 from lgcn.utils.progress import OnProgress
+from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import parse_memory
 from lgcn.utils.splitmix import STEP, mix
 
@@ -162,8 +163,8 @@ class _Edges(NamedTuple):
 
     def chunks(self, size: int) -> Iterator[tuple[Any, Any, None]]:
         """(sources, targets, no weights) of at most ``size`` edges at a time, no self-loops."""
-        for start in range(0, self.num_edges, size):
-            ends = np.empty((2, min(size, self.num_edges - start)), np.int32)
+        for start, stop in row_blocks(self.num_edges, size):
+            ends = np.empty((2, stop - start), np.int32)
             _draw_edges(
                 start,
                 self.num_nodes,
@@ -211,8 +212,8 @@ def _write_labels(
     labels = writer.append("y", "int64")
     masks = [writer.append(f"{split}_mask", "bool") for split in ("train", "val", "test")]
     num_nodes = spread.size
-    for start in range(0, num_nodes, _VALUES):
-        nodes = np.arange(start, min(start + _VALUES, num_nodes))
+    for start, stop in row_blocks(num_nodes, _VALUES):
+        nodes = np.arange(start, stop)
         rank = _rank(nodes, spread.inverse, spread.shift, num_nodes)
         y, within = rank % num_classes, rank // num_classes
         larger = y < num_nodes % num_classes  # classes that have one node more
@@ -226,7 +227,7 @@ def _write_labels(
         labels.write(y)
         for mask, values in zip(masks, (in_train, in_val & ~in_train, ~in_val), strict=True):
             mask.write(values)
-        progress("labels", start + len(nodes), num_nodes)
+        progress("labels", stop, num_nodes)
 
 
 def _write_features(
@@ -250,14 +251,13 @@ def _write_features(
         writer.append("x_scale", "float32").write(scale[0])
         writer.append("x_offset", "float32").write(scale[1])
     x = writer.append("x", features, width)
-    step = max(1, _VALUES // width)
-    for start in range(0, num_nodes, step):
-        block = np.empty((min(step, num_nodes - start), width), np.float32)
+    for start, stop in row_blocks(num_nodes, _VALUES // width):
+        block = np.empty((stop - start, width), np.float32)
         _draw_features(
             start, num_nodes, spread.inverse, spread.shift, centre, np.float32(noise), key, block
         )
         x.write(encode_features(block, features, scale))
-        progress("features", start + len(block), num_nodes)
+        progress("features", stop, num_nodes)
 
 
 @jit

@@ -28,6 +28,7 @@ from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.progress import OnProgress
+from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import format_memory
 
 # Bytes of a node beside its cells: while its id is looked up, and while a random split is drawn.
@@ -250,10 +251,9 @@ def _fit(
     scale = None
     if features == "uint8":
         low, high = np.full(encoder.num_features, np.inf), np.full(encoder.num_features, -np.inf)
-        step = max(1, (1 << 20) // encoder.num_features)
         rows = stream.sample.filter(pa.array(allowed))
-        for start in range(0, len(rows), step):
-            x = _transform(encoder, rows.slice(start, step), {})
+        for start, stop in row_blocks(len(rows), (1 << 20) // encoder.num_features):
+            x = _transform(encoder, rows.slice(start, stop - start), {})
             if x.layout != torch.strided:
                 raise UsageError(
                     "features must not be uint8 here: the columns give many features of which few "
@@ -275,11 +275,10 @@ def _feature_rows(
 ) -> Iterator[Any]:
     """The features, a tensor of some rows after the other."""
     unseen: dict[str, str] = {}
-    step = max(1, (1 << 22) // encoder.num_features)  # rows at a time
     row = 0
     for batch in stream.batches(stream.features, {}):
-        for start in range(0, len(batch), step):
-            part = pa.Table.from_batches([batch.slice(start, step)])
+        for start, stop in row_blocks(len(batch), (1 << 22) // encoder.num_features):
+            part = pa.Table.from_batches([batch.slice(start, stop - start)])
             try:
                 yield _transform(
                     encoder, part, unseen, None if first_line is None else first_line + row

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lgcn.errors import DataError, first_line_of
 from lgcn.tables.open_table import to_column
 from lgcn.tables.table_source import TableSource
+from lgcn.utils.row_blocks import row_blocks
 
 ROWS, VALUES = 1 << 17, 1 << 21  # in a batch, at most
 
@@ -146,11 +147,10 @@ class ArrayTable(TableSource):
                 files.append(stack.enter_context(self._open(column.member)))
                 _header(files[-1])
                 _skip(files[-1], column.skip * column.dtype.itemsize)
-            rows = max(1, min(ROWS, VALUES // max(1, sum(column.width for column in wanted))))
-            for start in range(0, max(self.num_rows, 1), rows):
-                count = min(rows, self.num_rows - start)
+            rows = min(ROWS, VALUES // max(1, sum(column.width for column in wanted)))
+            for start, stop in row_blocks(self.num_rows, rows, at_least_one=True):
                 arrays = [
-                    to_column(column.rows(file, count, self.name), name, self.name)
+                    to_column(column.rows(file, stop - start, self.name), name, self.name)
                     for name, column, file in zip(columns, wanted, files, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, list(columns))

@@ -16,6 +16,7 @@ from lgcn.ops.structure import transpose
 from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.format import DTYPES
 from lgcn.store.writer import StoreWriter
+from lgcn.utils.row_blocks import row_blocks
 
 _BLOCK = 1 << 22  # values that are converted at a time
 
@@ -100,8 +101,7 @@ def write_features(writer: StoreWriter, graph: Graph, features: FeatureKind) -> 
         _write_sparse(writer, graph.features(), features)
         return
     width = graph.num_features
-    step = max(1, _BLOCK // max(width, 1))
-    blocks = [slice(start, start + step) for start in range(0, graph.num_nodes, step)]
+    blocks = [slice(*rows) for rows in row_blocks(graph.num_nodes, _BLOCK // max(width, 1))]
     scale = None
     if features == "uint8":
         low, high = np.full(width, np.inf), np.full(width, -np.inf)

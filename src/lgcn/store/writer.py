@@ -100,35 +100,13 @@ class StoreWriter:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def array(self, name: str, shape: Sequence[int], dtype: str) -> Any:
-        """A map of a new array, full of zeros, to be filled in any order.
-
-        Its pages count as memory of this process, though they can be written out at any time.
-
-        Args:
-            name: One of :data:`lgcn.store.format.ARRAYS`.
-            shape: Its shape.
-            dtype: One that the array may have; ``"bfloat16"`` gives its bits as uint16.
-        """
-        path = self._new(name, dtype)
-        self._shapes[name] = (dtype, tuple(int(size) for size in shape))
-        size = int(np.prod(shape, dtype=np.int64)) * DTYPES[dtype].itemsize
-        with _plain_errors(self.path), path.open("xb+") as file:
-            if size == 0:
-                return np.empty(shape, DTYPES[dtype])
-            # Now, since a map of a file the disk has no room for would kill the process later.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.truncate(size)
-            return np.memmap(file, DTYPES[dtype], "r+", shape=tuple(shape))
-
     def append(self, name: str, dtype: str, width: int | None = None) -> Appender:
         """A new array that is written from its first entry to its last.
 
         Args:
-            name, dtype: See :meth:`array`.
-            width: Entries of a row, for a matrix. (default: a vector)
+            name: One of :data:`lgcn.store.format.ARRAYS`.
+            dtype: One that the array may have.
+            width: Values per row, for a matrix. (default: a vector)
         """
         path = self._new(name, dtype)
         with _plain_errors(self.path):

@@ -16,6 +16,7 @@ from scipy import sparse
 from lgcn.errors import DataError
 from lgcn.tables.columns import LARGEST, is_single, numbers, quoted, row_name, texts
 from lgcn.utils import stored_json
+from lgcn.utils.row_blocks import row_blocks
 
 MAX_CATEGORIES = 1000
 LARGEST_SCALED = 1e18  # the square of a feature must fit in float32
@@ -39,12 +40,12 @@ class NumberEncoder:
         """The encoder, ``None`` where the column is left out, and what to note of it."""
         width = _list_length(column, rows) if kind == "vector" else 1
         found = _Moments(width)
-        step = max(2**18 // max(width, 1), 1)  # rows at a time, so that the column is not copied
-        for start in range(0, len(column), step):
-            allowed = np.flatnonzero(rows[start : start + step]) + start
+        # Some rows at a time, so that the column is not copied as a whole.
+        for start, stop in row_blocks(len(column), 2**18 // max(width, 1)):
+            allowed = np.flatnonzero(rows[start:stop]) + start
             if not len(allowed):
                 continue
-            block = column.slice(start, step)
+            block = column.slice(start, stop - start)
             if len(allowed) < len(block):
                 block = block.take(pa.array(allowed - start))
 

@@ -20,7 +20,7 @@ from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.graph.features import checked_matrix, sparse_tensor
 from lgcn.tables.edges import to_adjacency
-from lgcn.tables.labels import Labels, read_labels
+from lgcn.tables.labels import ColumnLabels, read_label_columns
 from lgcn.tables.nodes import NodeOptions, node_data
 from lgcn.tables.open_table import read_table
 
@@ -217,14 +217,14 @@ def _features(x: Any, num_nodes: int) -> Tensor:
     return features if features.layout == torch.sparse_csr else features.float()
 
 
-def _labels(y: Any, num_nodes: int) -> Labels:
+def _labels(y: Any, num_nodes: int) -> ColumnLabels:
     array = np.asarray(y)
     if array.shape[:1] != (num_nodes,) or array.ndim > 2:
         raise UsageError(f"y must have one row a node ({num_nodes}), got shape {list(array.shape)}")
     if array.ndim == 2:
         if not np.isin(array, (0, 1)).all():
             raise UsageError("y in two dimensions must hold zeros and ones")
-        return Labels(torch.tensor(array, dtype=torch.float32), (), np.ones(num_nodes, bool))
+        return ColumnLabels(torch.tensor(array, dtype=torch.float32), (), np.ones(num_nodes, bool))
     if array.dtype.kind in "iu":
-        return Labels(torch.tensor(array, dtype=torch.int64), (), array >= 0)
-    return read_labels(read_table({"y": array}), "y")
+        return ColumnLabels(torch.tensor(array, dtype=torch.int64), (), array >= 0)
+    return read_label_columns(read_table({"y": array}), "y")

@@ -26,6 +26,7 @@ from lgcn.tables.column_kinds import infer, named_kind
 from lgcn.tables.columns import column_hint, listed, row_name, without_views
 from lgcn.utils import stored_json
 from lgcn.utils.numbers import whole_number
+from lgcn.utils.row_blocks import row_blocks
 
 FORMAT = 1
 # Features are stored sparse where there are many and few of them differ from zero. A sparse entry
@@ -196,14 +197,14 @@ class FeatureEncoder:
         x stays small and in the cache.
         """
         step = min(max(2**18 // self.num_features, 2**12), 2**16)
-        for start in range(0, table.num_rows, step):
+        for start, stop in row_blocks(table.num_rows, step):
 
             def where(i: int, start: int = start) -> str:
                 return row_name(start + i, first_line)
 
             parts = []
             for column in self._columns:
-                cells = table.column(column.name).slice(start, step)
+                cells = table.column(column.name).slice(start, stop - start)
                 parts.append(column.encode(cells, where, unseen[column.name]))
             yield start, parts
 

@@ -36,7 +36,7 @@ _SPLITS = {
 }
 
 
-class Labels(NamedTuple):
+class ColumnLabels(NamedTuple):
     """The labels of a table's rows.
 
     ``y`` is [N] with -1 where no class is known, or [N, L] of zeros and ones (rows of zeros where
@@ -50,14 +50,14 @@ class Labels(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read_labels(
+def read_label_columns(
     table: Any,
     columns: str | Sequence[str],
     separator: str | None = None,
     names: Sequence[str] | None = None,
     *,
     first_line: int | None = None,
-) -> Labels:
+) -> ColumnLabels:
     """Reads the label column or columns of a table.
 
     One column is one class a row; blanks around a name do not count, and an empty cell is a row to
@@ -112,7 +112,7 @@ def read_labels(
     cells, notes = _without_empty(cells, name, names, minus_one=True)
     classes = _classes(cells, name, names, notes)
     y = _codes(cells, name, classes, where)
-    return Labels(torch.from_numpy(y), classes, y >= 0, notes)
+    return ColumnLabels(torch.from_numpy(y), classes, y >= 0, notes)
 
 
 def read_split(
@@ -127,7 +127,7 @@ def read_split(
         table: A ``pyarrow.Table``.
         column: Name of the column.
         known: Boolean mask of the rows that have a label.
-        first_line: As in :func:`read_labels`.
+        first_line: As in :func:`read_label_columns`.
     """
     split = _words(
         one_column(table, column, "split_column"),
@@ -255,7 +255,7 @@ def _codes(
 
 def _from_lists(
     lists: Any, column: str, names: Sequence[str] | None, where: Callable[[int], str]
-) -> Labels:
+) -> ColumnLabels:
     """Labels from a column of lists."""
     cells = pc.list_flatten(lists)
     if not is_single(cells):
@@ -277,7 +277,7 @@ def _from_lists(
     y.numpy()[row, codes] = 1
     known = np.zeros(len(lists), dtype=bool)
     known[row] = True
-    return Labels(y, classes, known, notes)
+    return ColumnLabels(y, classes, known, notes)
 
 
 def _from_columns(
@@ -285,7 +285,7 @@ def _from_columns(
     data: list[Any],
     names: Sequence[str] | None,
     where: Callable[[int], str],
-) -> Labels:
+) -> ColumnLabels:
     """Labels from one column each."""
     if names is not None:
         if set(names) != set(columns):
@@ -318,4 +318,4 @@ def _from_columns(
             f"the label columns {listed(columns)} have no row without an empty cell; "
             "fill them in for the rows to train on"
         )
-    return Labels(y, tuple(columns), known, notes)
+    return ColumnLabels(y, tuple(columns), known, notes)

@@ -17,7 +17,7 @@ from lgcn.graph.splits import fraction_split, random_split
 from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex, to_ids
-from lgcn.tables.labels import Labels, read_labels, read_split
+from lgcn.tables.labels import ColumnLabels, read_label_columns, read_split
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.limits import MAX_NODES
 
@@ -93,9 +93,9 @@ class NodeOptions:
             **given,
         )
 
-    def labels(self, table: Any, first_line: int | None) -> Labels:
+    def labels(self, table: Any, first_line: int | None) -> ColumnLabels:
         """The labels in their columns."""
-        return read_labels(
+        return read_label_columns(
             table,
             self.label_columns,
             self.label_separator,
@@ -114,7 +114,7 @@ class NodeOptions:
             first_line=first_line,
         )
 
-    def split(self, table: Any, labels: Labels, first_line: int | None) -> Any:
+    def split(self, table: Any, labels: ColumnLabels, first_line: int | None) -> Any:
         """Masks of training, validation and test nodes."""
         if self.split_column is not None:
             return read_split(table, self.split_column, labels.known, first_line=first_line)
