@@ -234,8 +234,8 @@ def test_links_pipes_and_other_files(path: Path, tmp_path: Path) -> None:
 
 def test_texts_that_are_no_utf8_are_found_when_they_are_read(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store") as writer:
-        writer.array("rowptr", (3,), "int64")
-        writer.array("col", (0,), "int32")
+        writer.append("rowptr", "int64").write(np.zeros(3, np.int64))
+        writer.append("col", "int32")
         writer.append("ids_offsets", "int64").write(np.array([0, 1, 2]))
         writer.append("ids_bytes", "uint8").write(np.array([97, 255], np.uint8))
         writer.finish()
