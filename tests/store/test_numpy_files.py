@@ -55,7 +55,7 @@ def test_columns_of_numbers_texts_and_vectors(tmp_path: Path) -> None:
     [
         ({"edges": np.zeros((3, 3))}, r"shape \[E, 2\] or \[2, E\], got \[3, 3\]"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, "one length, got 'a' with 3, 'b' with 4"),
-        ({"a": np.array([{}], dtype=object)}, "a must hold numbers or texts, got object"),
+        ({"a": np.array([{}], dtype=object)}, "a must hold numbers or strings, got object"),
         ({"a": np.zeros((2, 2, 2))}, "one dimension, or two"),
         ({"a": np.asfortranarray(np.zeros((3, 2)))}, "in Fortran order"),
         ({}, "holds no arrays"),

@@ -217,9 +217,9 @@ def test_a_store_can_be_written_from_another(tmp_path: Path, path: Path, graph: 
 def test_opening_takes_no_memory_for_the_arrays(tmp_path: Path) -> None:
     size = 1 << 22  # 16 MB of features
     with StoreWriter(tmp_path / "store") as writer:
-        writer.array("rowptr", (size + 1,), "int64")
-        writer.array("col", (0,), "int32")
-        writer.array("x", (size, 1), "float32")[:] = 1
+        writer.append("rowptr", "int64").write(np.zeros(size + 1, np.int64))
+        writer.append("col", "int32")
+        writer.append("x", "float32", 1).write(np.ones((size, 1), np.float32))
         writer.finish()
     graph = open_store(tmp_path / "store").graph
     rows = torch.tensor([0, size - 1])

@@ -73,7 +73,7 @@ def test_minus_one_is_no_label_among_whole_numbers() -> None:
     assert read_label_columns(data, "label", None, ("0", "1", "2")).y.tolist() == [-1, 0, 2, -1]
     assert read_label_columns(data, "label", None, ("-1", "0", "2")).y.tolist() == [0, 1, 2, 0]
     assert not read_label_columns(table(label=[-1, 1]), "label").notes
-    with pytest.raises(DataError, match="'-1' is no label the model knows"):
+    with pytest.raises(DataError, match="'-1' is not a label"):
         read_label_columns(data, "label", None, ("a", "b"))
 
 
@@ -167,9 +167,9 @@ def test_names_of_a_model() -> None:
     assert (nothing.y.tolist(), nothing.known.tolist()) == ([-1, -1], [False, False])
     several = read_label_columns(table(label=["b,x", ""]), ["label"], ",", names)
     assert several.y.tolist() == [[1, 0, 1], [0, 0, 0]]
-    with pytest.raises(DataError, match=r"'label', row 2: 'c' is no label .* \('x', 'a', 'b'\)"):
+    with pytest.raises(DataError, match=r"'label', row 2: 'c' is .* knows \('x', 'a', 'b'\)"):
         read_label_columns(table(label=["a", "", "c"]), ["label"], None, names)
-    with pytest.raises(DataError, match="'label', line 4: 'c' is no label"):
+    with pytest.raises(DataError, match="'label', line 4: 'c' is not a label"):
         read_label_columns(table(label=["a", "", "b,c"]), ["label"], ",", names, first_line=2)
 
 
@@ -190,9 +190,9 @@ def test_an_empty_table() -> None:
         ([{"a": 1}], "'label' holds struct"),
         ([[[1]]], "'label' holds list"),
         ([b"a", b"b"], "'label' holds binary"),
-        ([[b"\xff"], [b"b"]], "'label' holds list.*want lists of texts"),
+        ([[b"\xff"], [b"b"]], "'label' holds list.*lists of strings"),
         ([[0, 1, 1], [1, 0, 0]], "lists of 3 zeros and ones"),
-        ([[0, 1], None, [1, 0]], "lists of 2 zeros and ones.*one column a label"),
+        ([[0, 1], None, [1, 0]], "lists of 2 zeros and ones.*label_column"),
         ([[True, False], [False, False]], "lists of 2 zeros and ones"),
         (["a" * 999, "a" * 999], r"one class only, 'a{76}\.\.\.; want two"),
     ],

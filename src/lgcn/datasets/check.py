@@ -131,18 +131,18 @@ class GraphReport:
     """What :func:`check_graph` found.
 
     Args:
-        name: Of the graph.
-        nodes, graphs: Their numbers.
-        edges: An undirected edge counts once, also as a duplicate.
+        name: Name of the graph.
+        nodes, graphs: How many there are.
+        edges: How many there are; an undirected edge counts once.
         directed: Whether some edge has no reverse of the same weight.
         weighted: Whether edges have weights.
-        isolated_nodes, self_loops, duplicate_edges: Their numbers in the graph as it is, after the
-            import (``imported`` has what that removed).
-        components, largest_component: Connected parts, and the nodes of the largest.
+        isolated_nodes, self_loops, duplicate_edges: How many the graph has after the import
+            (``imported`` has what the import removed).
+        components, largest_component: Number of connected components, and of nodes in the largest.
         degree: Smallest, mean, median and largest number of neighbours.
-        degree_histogram: Nodes by number of neighbours, in steps of powers of two.
-        features: Features of a node.
-        columns: Name, kind and number of features of the columns they were made of.
+        degree_histogram: Nodes by number of neighbours, in powers of two.
+        features: Features per node.
+        columns: Name, kind and number of features of each column they were made from.
         labels: "one per node", "several per node" or "none".
         classes: Labelled nodes of each class, or nodes that have each label.
         labelled_nodes: Nodes of a known class; with several labels, nodes in a split.
@@ -152,7 +152,7 @@ class GraphReport:
         homophily_by_chance: What random edges between the same edge ends would give.
         suggested_k: See :func:`suggest_k`.
         imported: Counts of the import: rows, duplicates, self-loops and the like.
-        notes: What the import and the encoder have to say.
+        notes: Notes of the import and of the encoder.
         warnings: What looks wrong.
     """
 
@@ -183,17 +183,17 @@ class GraphReport:
     warnings: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON can hold it."""
+        """The report as plain values for JSON."""
         return asdict(self)
 
 
 def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
-    """Counts what a user should know of a graph, and says what looks wrong.
+    """Counts what a user should know about a graph, and says what looks wrong.
 
     Args:
         graph: Any graph.
-        imported: What :func:`lgcn.from_tables` returned: its ``notes`` and ``counts``
-            become part of the report. (default: none)
+        imported: What :func:`~lgcn.tables.from_tables.import_tables` returned; its ``notes`` and
+            ``counts`` become part of the report. (default: none)
     """
     graph = graph.to("cpu")
     check_range(graph.rowptr, graph.col, graph.num_nodes)  # again only where they changed

@@ -22,17 +22,16 @@ def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
     if graph.num_edges == 0:
         found.append(
             "there is no edge: every node is classified by its own features alone. Do the ids of "
-            "both tables match?"
+            "the two tables match?"
         )
     if graph.x is None or report.features == 0:
-        found.append("the nodes have no features; a network needs some. Add columns to their table")
+        found.append(
+            "the nodes have no features; a network needs some. Add columns to the node table"
+        )
     elif not _finite(graph.x):
         found.append("some features are NaN or infinite, which training cannot work with")
     if not report.labelled_nodes:
-        found.append(
-            "no node has a label, so that nothing can be learned. Name the column of the labels in "
-            "label_column"
-        )
+        found.append("no node has a label, so nothing can be learned. Name a label_column")
     elif report.labels == "one per node":
         found += _class_warnings(report.classes)
     found += _split_warnings(graph, report)
@@ -45,18 +44,18 @@ def _class_warnings(counts: dict[str, int]) -> list[str]:
     found = []
     present = {name: number for name, number in counts.items() if number}
     if len(present) == 1:
-        found.append("all labelled nodes are of one class; label nodes of another, too")
+        found.append("all labelled nodes are of one class; label nodes of another class too")
     few = [name for name, number in counts.items() if number < 2]
     if few:
         found.append(
             f"fewer than two labelled nodes in {_number(len(few), 'class')} ({_listed(few)}), "
-            "which cannot be both learned and tested; label more, or join with another class"
+            "which cannot be both learned and tested; label more, or merge with another class"
         )
     largest, smallest = max(present.values()), min(present.values())
     if len(present) > 1 and largest > 20 * smallest:
         found.append(
-            f"the classes are very unequal, from {smallest} to {largest} nodes: read scores of "
-            "each class, not accuracy alone"
+            f"the classes are very unequal, from {smallest} to {largest} nodes: read the "
+            "scores per class, not accuracy alone"
         )
     if present.get("-1"):
         found.append(
@@ -96,8 +95,8 @@ def _edge_warnings(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
     if len(degree) > 100 and degree[hub] > max(0.1 * len(degree), 20 * degree.mean()):
         name = str(hub if graph.node_ids is None else graph.node_ids[hub])
         found.append(
-            f"node {name!r} is joined with {degree[hub]} of the {report.nodes} nodes; a stand-in "
-            "for missing values among the edges?"
+            f"node {name!r} is joined with {degree[hub]} of the {report.nodes} nodes; a "
+            "placeholder for missing values among the edges?"
         )
     if report.duplicate_edges:
         found.append(
@@ -108,8 +107,8 @@ def _edge_warnings(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
     if homophily is not None and chance is not None and homophily <= chance + 0.02:
         found.append(
             f"edges join nodes of one class no more often ({homophily:.2f}) than chance would "
-            f"({chance:.2f}): they may tell little of the classes; compare with a model that does "
-            "not use them"
+            f"({chance:.2f}): they may say little about the classes; compare with a model that "
+            "does not use them"
         )
     return found
 

@@ -81,9 +81,11 @@ def _weights_in_order(matrix: Any, row: Any, again: Any) -> Any:
 
 @jit
 def _component_sizes(rowptr: Any, col: Any) -> Any:
-    """The nodes of each connected part, whichever way the edges point and how often they come.
+    """The number of nodes of each connected component, whatever the direction of edges.
 
-    Every node points to itself or to a smaller one of its part, so that following these ends.
+    Duplicate edges are allowed.
+
+    Every node points to itself or to a smaller node of its component, so that following them ends.
     """
     num_nodes = rowptr.shape[0] - 1
     parent = np.arange(num_nodes)
@@ -100,7 +102,7 @@ def _component_sizes(rowptr: Any, col: Any) -> Any:
 @jit
 def _root(parent: Any, node: Any) -> Any:
     while parent[node] != node:
-        parent[node] = parent[parent[node]]  # half the way for whoever comes next
+        parent[node] = parent[parent[node]]  # halves the way for the next search
         node = parent[node]
     return node
 

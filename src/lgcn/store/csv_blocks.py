@@ -1,7 +1,7 @@
-"""Large text files in blocks of whole rows, so that a broken row costs no other.
+"""Large CSV files in blocks of whole rows, so that a broken row does not affect others.
 
-A block is read by Arrow. Where Arrow refuses it, it is halved until the part that is wrong is
-small; that is read by Python, row by row.
+Arrow reads a block. If Arrow refuses it, it is halved until the wrong part is small; Python reads
+that part row by row.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -31,14 +31,14 @@ _QUOTE = ord('"')
 
 
 class CsvBlock(NamedTuple):
-    """Some rows: an Arrow array a column, and where a row is."""
+    """Some rows: one Arrow array per column, and where each row is."""
 
     columns: list[Any]
     where: Callable[[int], str]
 
 
 class CsvBlocks:
-    """The rows of a text file, those that cannot be read left out.
+    """The rows of a text file, without those that cannot be read.
 
     Args:
         table: The file.

@@ -1,4 +1,4 @@
-"""Checks of what a user asks of a store, before anything is imported that takes long."""
+"""Checks of a user's arguments about stores, before anything is imported that takes long."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def feature_kind(features: str) -> None:
 
 
 def check_target(path: Path, overwrite: bool) -> None:
-    """Refuses a path that exists, and with ``overwrite`` one that is not a store and no more."""
+    """Refuses a path that exists; with ``overwrite``, one that is not a store and nothing else."""
     if not os.path.lexists(path):
         return
     if not overwrite:
         raise UsageError(f"{path} exists. Give another path, or overwrite=True")
     if path.is_symlink() or not is_store(path):
-        raise UsageError(f"{path} is not a store, so that it is not overwritten. Give another path")
+        raise UsageError(f"{path} is not a store, so it is not overwritten. Give another path")
     if others := foreign_files(path):
         raise UsageError(
-            f"{path} has files that are not of a store ({others[0]!r}), so that it is not "
+            f"{path} has files that do not belong to a store ({others[0]!r}), so it is not "
             "overwritten. Give another path"
         )
 
 
 def foreign_files(folder: Path) -> list[str]:
-    """What is in a folder and is not of a store, or of one that is being written."""
+    """Files in a folder that do not belong to a store, not even to one that is being written."""
     known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS | UNUSED)}
     return sorted(path.name for path in folder.iterdir() if path.name not in known)
 

@@ -65,14 +65,14 @@ def sorted_rows(
     Args:
         spool: The edges, in node numbers.
         num_nodes: Number of rows; at most 2**31 - 1.
-        folder: For scratch files of 8 bytes an entry, 12 with weights; they are deleted when the
+        folder: For scratch files of 8 bytes per entry, 12 with weights; they are deleted when the
             iteration ends or is closed.
         memory: Bytes that may be in use at a time.
         directed: Whether an edge makes an entry in its target's row only, not in both ends'.
         keep_self_loops: Whether a self-loop makes an entry, one in either case.
             (default: ``False``)
-        keep_duplicates: Whether entries that are the same all stay. (default: the heaviest)
-        on_progress: Called with the number of steps done and of all. (default: none)
+        keep_duplicates: Whether to keep all duplicate entries. (default: only the heaviest)
+        on_progress: Called with the number of steps done and in all. (default: none)
     """
     plan = _Plan(spool.weighted, memory, num_nodes, spool.num_edges)
     total = 4 * spool.num_edges  # counting, partitioning and two of sorting, of about equal cost

@@ -1,4 +1,4 @@
-"""Edges on disk until all of them are known."""
+"""A temporary list of edges on disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EdgeSpool:
         self.num_edges = 0
 
     def add(self, source: Any, target: Any, weight: Any = None) -> None:
-        """Writes edges: integers, and finite weights of at least 0 if it is to have weights."""
+        """Writes edges: integers, and finite weights of at least 0 if the spool has weights."""
         if self.dtype == np.int32 and not (_is_narrow(source) and _is_narrow(target)):
             self._widen()
         ends = [np.ascontiguousarray(end, self.dtype) for end in (source, target)]

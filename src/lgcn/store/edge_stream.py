@@ -1,4 +1,4 @@
-"""Edges from wherever a user has them, in batches of ids; rows that are wrong are left out."""
+"""Edges from files, tables and arrays, in batches of ids; bad rows are left out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EdgeBatch(NamedTuple):
 
 
 class BadRows:
-    """Counts rows that are wrong, and remembers the first.
+    """Counts bad rows, and remembers the first ones.
 
     Args:
         allowed: How many may be skipped.
@@ -48,7 +48,7 @@ class BadRows:
 
     @property
     def too_many(self) -> bool:
-        """Whether there is no way to go on, but to count the rest."""
+        """Whether the import must fail, once all bad rows are counted."""
         return self.count > self.allowed
 
     def add(self, where: str, reason: str) -> None:
@@ -183,9 +183,9 @@ def edge_batches(
     Args:
         source: The table.
         ends, weight_column: Its columns, no weights where that is ``None``.
-        integer: Whether ids are whole numbers, else texts; ``None``: whichever the first batch has,
-            which must not be of a text file.
-        bad: Is told what is wrong with rows that are left out.
+        integer: Whether ids are whole numbers, else strings. ``None``: as in the first batch, which
+            must not be from a text file.
+        bad: Records bad rows.
         size: Bytes of a text file that are read at a time.
     """
     columns = [*ends, *([] if weight_column is None else [weight_column])]

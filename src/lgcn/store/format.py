@@ -1,8 +1,8 @@
 """What a store on disk looks like.
 
 A store is a folder of plain little-endian arrays, each in a file of its own (``rowptr.bin``), and
-``header.json``, which says how long they are. It may come from a stranger, so that nothing in it is
-believed: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
+``header.json``, which says how long they are. It may come from a stranger, so nothing in it is
+trusted: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
 others, types and shapes must be the ones listed there, and all numbers that are used as an index
 are read and compared with what they point into (:mod:`lgcn.store.checked_files`).
 """
@@ -113,7 +113,7 @@ def file_of(folder: Path, array: str) -> Path:
 
 
 def is_store(path: str | Path) -> bool:
-    """Whether ``path`` looks like a store; :func:`open_store` tells whether it is sound."""
+    """Whether ``path`` looks like a store; :func:`open_store` checks whether it is valid."""
     folder = Path(path)
     return (folder / HEADER).is_file() and file_of(folder, "rowptr").is_file()
 
@@ -128,7 +128,7 @@ def check_header(header: Mapping[str, Any], where: str) -> dict[str, Array]:
     """The arrays of a header, after a check of its fields, also against each other."""
     for key in ("name", "sha256"):
         if not isinstance(header[key], str) or not header[key].isprintable():
-            raise DataError(f"{key} of {where} must be a printable text")
+            raise DataError(f"{key} of {where} must be a printable string")
     sizes = {}
     for key, letter in (("num_nodes", "N"), ("num_edges", "E"), ("num_features", "F")):
         sizes[letter] = _count(header[key], f"{key} of {where}")
@@ -207,7 +207,7 @@ def _array(name: str, listed: Any, sizes: dict[str, int], where: str) -> Array:
     if not isinstance(shape, list) or len(shape) != len(dims):
         raise DataError(f"{what} must have a shape of {len(dims)} numbers, got {shape!r:.80}")
     if not isinstance(digest, str):
-        raise DataError(f"{what} must have a text as sha256")
+        raise DataError(f"{what} must have a string as sha256")
     for letter, size in zip(dims, shape, strict=True):
         _count(size, f"shape of {what}")
         if sizes.setdefault(letter, size) != size:

@@ -1,11 +1,11 @@
 """Random graphs of any size with hubs and planted classes, written straight into a store.
 
-The graphs are those of :mod:`lgcn.datasets.synthetic` in kind. Every random number is a function of
-the seed and of the edge or feature it is for, so that the bytes of a store depend neither on how
-many threads write it nor on what is written at a time. Nodes are drawn by closed formulas instead
-of tables: nodes have ranks, rank modulo the number of classes is the class, and what is left is the
-rank within the class, by which the weight falls. Ranks are spread over the nodes by a permutation
-that is a formula too, since nodes of like degree and class should not lie side by side.
+The graphs are of the same kind as those of :mod:`lgcn.datasets.synthetic`. Every random number is a
+function of the seed and of the edge or feature it is for, so that the bytes of a store depend
+neither on the number of threads nor on the block size. Nodes are drawn by closed formulas, not by
+tables: nodes have ranks; rank modulo the number of classes is the class, and the quotient is the
+rank within the class, by which the weight falls. A permutation, also a formula, spreads ranks over
+the nodes, since nodes of similar degree and class should not lie side by side.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -64,34 +64,34 @@ def generate_store(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Writes an undirected graph with planted classes; its bytes depend on these numbers alone.
+    """Writes an undirected graph with planted classes. Its bytes depend on these numbers only.
 
     Args:
-        path: The store's folder.
+        path: Folder of the store.
         num_nodes: At most 2**31 - 1.
-        num_edges: Edges that are drawn, each of which counts once. Self-loops and edges that were
-            there already are left out, so that there are slightly fewer in the end: one in ten
-            thousand for ten million nodes and a hundred million edges, many in a small dense graph.
+        num_edges: Undirected edges to draw. Self-loops and duplicates are left out, so that the
+            graph has slightly fewer: one in ten thousand for ten million nodes and a hundred
+            million edges, many in a small dense graph.
         num_features: (default: 64)
         num_classes: Classes of equal size. (default: 10)
         seed: (default: 0)
         homophily: Share of edges that join nodes of one class. (default: 0.8)
-        skew: The node of rank r is drawn with weight r to the power of -``skew``: 0 gives all nodes
+        skew: The node of rank r is drawn with weight r to the power of `-skew`: 0 gives all nodes
             about the same degree, 1 a few large hubs. (default: 0.5)
-        noise: Deviation of a feature within a class, where the deviation between the classes is
-            one. (default: 3, at which features alone do not tell the classes apart)
+        noise: Standard deviation of a feature within a class; between classes it is one.
+            (default: 3, at which features alone do not separate the classes)
         labels_per_class: Training nodes of each class, at most half of the class.
             (default: a tenth of the class, at most 1000)
         num_val: Validation nodes, at most half of what training leaves in each class; all others
             are test nodes. (default: a tenth of the nodes, at most 100000)
-        features: How features are stored. (default: ``"float32"``)
-        memory: What sorting the edges may take on top of the program itself. (default: 1 GB)
-        overwrite: Replace a store that is there. (default: ``False``)
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-            (default: none)
+        features: How to store features. (default: `"float32"`)
+        memory: Memory for sorting the edges, on top of the program itself. (default: 1 GB)
+        overwrite: Replace an existing store. (default: `False`)
+        on_progress: Called with the name of a step, how much of it is done, and how much there is
+            in all. (default: none)
 
     Returns:
-        The header of the store; ``num_edges`` in it counts each edge twice.
+        The header of the store; its `num_edges` counts each edge twice.
     """
     num_nodes, num_edges, num_features, num_classes, seed = generated_sizes(
         num_nodes, num_edges, num_features, num_classes, seed
@@ -150,7 +150,7 @@ def _permutation(rng: Any, size: int) -> _Permutation:
 
 
 class _Edges(NamedTuple):
-    """The edges of a graph as :func:`sorted_rows` reads them, drawn anew each time."""
+    """The edges of a graph as :func:`sorted_rows` reads them, drawn again on each reading."""
 
     num_edges: int
     num_nodes: int
@@ -188,7 +188,7 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
     rowptr.write(np.zeros(1, np.int64))
     written = 0
     for rows in sorted_rows(
-        cast(EdgeSpool, edges),  # of which it needs no more than the edges
+        cast(EdgeSpool, edges),  # it only needs the edges
         edges.num_nodes,
         folder=writer.scratch,
         memory=memory,

@@ -1,4 +1,4 @@
-"""Numbers for ids that are met one after the other."""
+"""Node numbers for ids in the order in which they first occur."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class GrowingIndex:
     It is the hash table of :class:`lgcn.tables.ids.NodeIndex`, with arrays that grow in place.
 
     Args:
-        integer: Whether ids are whole numbers, else texts.
-        memory: Bytes that it may take.
+        integer: Whether ids are whole numbers, else strings.
+        memory: Bytes that it may use.
     """
 
     def __init__(self, *, integer: bool, memory: int) -> None:
@@ -38,8 +38,7 @@ class GrowingIndex:
     def number(self, *columns: Any) -> Any:
         """Node numbers (int32) of Arrow arrays of one length, [columns, length].
 
-        Ids that were not there before are added row by row, so that their numbers do not depend on
-        how many rows come at a time.
+        New ids are added row by row, so that their numbers do not depend on the batch size.
 
         Args:
             *columns: All of int64, or all of string and large_string; without missing entries.
@@ -94,7 +93,7 @@ class GrowingIndex:
         if size > MAX_NODES:
             raise DataError(f"there must be at most {MAX_NODES} different ids of nodes, got more")
         raise DataError(
-            f"the ids of the nodes do not fit into the memory that is allowed: {size} ids need "
+            f"the ids of the nodes do not fit into the allowed memory: {size} ids need "
             f"{format_memory(needed)}, and there may be more; {format_memory(self._memory)} are "
             "left for them. Raise memory, or number the nodes 0, 1, ..., which needs "
             "no table of ids"

@@ -1,8 +1,8 @@
-"""A node table that need not fit into memory, into a store.
+"""Writing a node table into a store; it need not fit into memory.
 
-It is read twice. The first time, the ids, labels and splits of all rows are taken, and of the
-features those of every n-th row, where n is the least power of two for which they fit: these rows
-are what the encoder is fitted to. The second time, all features are encoded, batch by batch.
+It is read twice. The first pass takes the ids, labels and splits of all rows, and the features of
+every n-th row, where n is the smallest power of two for which they fit. The encoder is fitted to
+these rows. The second pass encodes all features, batch by batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INDEX_BYTES, _SPLIT_BYTES = 56, 64
 
 @dataclass
 class Nodes:
-    """What is known of the nodes once they are written: the index of their ids, the header."""
+    """The written nodes: the index of their ids, their number, and fields of the header."""
 
     index: NodeIndex
     num_nodes: int
@@ -50,7 +50,7 @@ class NodeStream(TableSource):
     Args:
         source: The table.
         whole: Columns of which all rows are read.
-        memory: Bytes that may be taken; a third of it by the sample.
+        memory: Bytes that may be used, a third of them by the sample.
     """
 
     def __init__(self, source: TableSource, whole: Sequence[str], memory: int) -> None:
@@ -246,7 +246,7 @@ def _fit(
         if stream.stride > 1:
             notes.append(
                 f"{stream.name}: the features are fitted to one of every {stream.stride} rows, "
-                "which is what fits into the memory that is allowed"
+                "which is what fits into the allowed memory"
             )
     scale = None
     if features == "uint8":

@@ -1,4 +1,4 @@
-"""NumPy files as tables of which a part is read at a time."""
+"""Tables in NumPy files (``.npz``, ``.npy``), read in parts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Column(NamedTuple):
 
 
 class ArrayTable(TableSource):
-    """A ``.npz`` file, each array a column, or the pairs of nodes in a ``.npy`` file.
+    """An ``.npz`` file, in which each array is a column, or pairs of nodes in a ``.npy`` file.
 
     Args:
         path: The file.
@@ -105,7 +105,7 @@ class ArrayTable(TableSource):
         name = member.removesuffix(".npy")
         if dtype.hasobject or dtype.fields is not None:
             raise DataError(
-                f"{self.name}: {name or 'the array'} must hold numbers or texts, got {dtype}"
+                f"{self.name}: {name or 'the array'} must hold numbers or strings, got {dtype}"
             )
         if not member or (role == "edges" and name == "edges"):
             if len(shape) != 2 or 2 not in shape:

@@ -1,4 +1,4 @@
-"""Opening a graph that lies in a folder on disk, without reading it into memory."""
+"""Opening a graph store on disk without reading it into memory."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["Store", "StoreWriter", "is_store", "open_store", "write_store"]
 
 
 class Store:
-    """A graph on disk, opened for reading by :func:`open_store`.
+    """A graph on disk, opened by `open_store`.
 
     Attributes:
         path: The folder.
-        header: What ``header.json`` says.
-        graph: The graph. Its tensors are maps of the files: what is written to them stays in
-            memory, and the files must stay as they are while it is in use. ``node_ids`` is
-            ``None``, see :meth:`node_ids`.
+        header: The content of `header.json`.
+        graph: The graph. Its tensors are memory maps of the files. Writing to a tensor does not
+            change the files, and the files must not change while the graph is in use. Its
+            `node_ids` is `None`; use the method `node_ids` of the store.
     """
 
     def __init__(self, path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -89,9 +89,9 @@ class Store:
         return tensor.view(torch.bfloat16) if self._dtypes[name] == "bfloat16" else tensor
 
     def node_ids(self, start: int, stop: int) -> Any:
-        """The user's ids of the nodes from ``start`` up to ``stop``, as an Arrow array.
+        """The user's ids of the nodes from `start` up to `stop`, as an Arrow array.
 
-        It is of type int64 or large_string; nodes without ids have their numbers.
+        Its type is int64 or large_string. Where a store has no ids, they are node numbers.
         """
         import pyarrow as pa
 
@@ -114,7 +114,7 @@ class Store:
             ids.validate(full=True)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"{file_of(self.path, 'ids_bytes')} must hold texts in UTF-8: {error}"
+                f"{file_of(self.path, 'ids_bytes')} must hold strings in UTF-8: {error}"
             ) from None
         return ids
 
@@ -123,14 +123,14 @@ class Store:
 
 
 def open_store(path: str | Path, *, verify: bool = True) -> Store:
-    """Opens a store.
+    """Opens a graph store without reading it into memory.
 
     Args:
-        path: The folder.
+        path: Folder of the store.
         verify: Read all files once, compare them with their checksums, and check every number that
-            is used as an index. Without it only the header and the files' sizes are checked, which
-            is for a store that you wrote yourself and that nobody had access to: a wrong number in
-            it reads memory it should not. (default: ``True``)
+            is used as an index. With `False`, only the header and the file sizes are checked. Use
+            that only for a store that you wrote yourself and that nobody else had access to: a
+            wrong number in it leads to invalid memory reads. (default: `True`)
     """
     folder = Path(path)
     header, arrays = read_header(folder)
@@ -144,7 +144,7 @@ def open_store(path: str | Path, *, verify: bool = True) -> Store:
             if digest != arrays[name].sha256:
                 raise DataError(
                     f"{file_of(folder, name)} was altered: its checksum does not fit. "
-                    "Write the store anew"
+                    "Write the store again"
                 )
     store = Store(folder, header, arrays)
     for name, target in OFFSETS.items():
@@ -161,8 +161,8 @@ def _map(folder: Path, name: str, array: Array) -> Any:
         return np.empty(array.shape, DTYPES[array.dtype])
     with open_file(path) as (handle, size):
         check_size(path, size, array)
-        # Private: what a user writes to a tensor stays in memory, and a map to be read alone would
-        # end the process. No memory is set aside for it, since the file may be larger than that.
+        # Private: what a user writes to a tensor stays in memory; writing to a read-only map would
+        # kill the process. No memory is reserved, since the file may be larger than that.
         if sys.platform == "linux":
             flags = mmap.MAP_PRIVATE | _MAP_NORESERVE
             mapped = mmap.mmap(handle, size, flags, mmap.PROT_READ | mmap.PROT_WRITE)

@@ -1,4 +1,4 @@
-"""What is written into a store: a whole graph, or its features and ids part by part."""
+"""Writing a graph into a store: as a whole, or its features and ids part by part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lgcn.store.format import DTYPES
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.row_blocks import row_blocks
 
-_BLOCK = 1 << 22  # values that are converted at a time
+_BLOCK = 1 << 22  # values converted at a time
 
 
 def write_store(
@@ -29,15 +29,16 @@ def write_store(
     node_ids: Any = None,
     overwrite: bool = False,
 ) -> None:
-    """Writes a graph that is in memory, or in another store, as a store.
+    """Writes a graph to a store. It may be in memory or in another store.
 
     Args:
-        path: The store's folder.
-        graph: The graph. ``n_id`` and ``node_weight`` are not stored.
-        features: How to store them. ``"uint8"`` divides the range of each feature into 255 steps.
-            Sparse features stay sparse, and cannot be that. (default: ``"float32"``)
-        node_ids: An array of integers or texts. (default: ``graph.node_ids``)
-        overwrite: Replace a store that is there. (default: ``False``)
+        path: Folder of the store.
+        graph: The graph. `n_id` and `node_weight` are not stored.
+        features: How to store features: `"float32"`, `"float16"`, `"bfloat16"`, or `"uint8"`, which
+            divides the range of each feature into 255 steps. Sparse features stay sparse, and
+            cannot be `"uint8"`. (default: `"float32"`)
+        node_ids: An array of integers or strings. (default: `graph.node_ids`)
+        overwrite: Replace an existing store. (default: `False`)
     """
     feature_kind(features)
     matrix = CSR(*graph.adjacency()[:2], graph.edge_weight)
@@ -153,7 +154,7 @@ def encode_features(values: Any, features: FeatureKind, scale: Any = None) -> An
         if (np.isinf(half) & np.isfinite(values)).any():
             raise DataError("features beyond 65504 do not fit into float16; use bfloat16")
         return half
-    step = np.where(scale[0] > 0, scale[0], 1)  # a feature that is the same everywhere
+    step = np.where(scale[0] > 0, scale[0], 1)  # a constant feature has step 0
     return np.clip(np.rint((values - scale[1]) / step), 0, 255).astype(np.uint8)
 
 
@@ -167,7 +168,7 @@ def _write_labels(writer: StoreWriter, y: Tensor) -> None:
 
 
 def write_ids(writer: StoreWriter, ids: Any) -> None:
-    """Writes the user's ids, an array of integers or of texts that are all there."""
+    """Writes the user's ids, an array of integers or strings without missing entries."""
     import pyarrow as pa
 
     from lgcn.tables.ids import to_ids

@@ -1,4 +1,4 @@
-"""Writing a store, so that no half-written one ever looks whole."""
+"""Writing a store, so that no partial one ever looks complete."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from lgcn.utils.files import (
     sync_folder,
 )
 
-_BLOCK = 1 << 22  # values that are converted at a time
+_BLOCK = 1 << 22  # values converted at a time
 
 
 class StoreWriter:
-    """Writes a store into a folder beside ``path``, which takes that name when all is there.
+    """Writes a store into a folder beside ``path``, which takes that name when it is complete.
 
-    Use it in a ``with`` statement: what is there is removed if the block ends before
-    :meth:`finish`. What a killed writer left is removed by the next one for the same ``path``.
+    Use it in a ``with`` statement: if the block ends before :meth:`finish`, what was written is
+    removed. What a killed writer left is removed by the next one for the same ``path``.
 
     Args:
-        path: The store's folder. Folders above it are made as needed.
-        overwrite: Replace a store that is there, once the new one is complete.
+        path: Folder of the store. Folders above it are created as needed.
+        overwrite: Replace an existing store, once the new one is complete.
             (default: ``False``)
     """
 
@@ -67,7 +67,7 @@ class StoreWriter:
         with _plain_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(self.path)
-            # The lock is held until the end, by which the next writer knows that this one lives.
+            # Held until the end: it tells the next writer that this one is alive.
             self.folder, self._lock = _new_folder(self.path)
 
     def __enter__(self) -> StoreWriter:
@@ -251,7 +251,7 @@ class Appender:
         self._length += values.shape[0]
         view = memoryview(values.reshape(-1).view(np.uint8))
         with _plain_errors(self._store):
-            while len(view):  # a write may take less than it was given
+            while len(view):  # a write may be partial
                 view = view[self._file.write(view) :]
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ class Appender:
 
 @contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
-    """Says plainly that the disk is full, or what else the system did not do."""
+    """Turns an error of the system, such as a full disk, into a plain message."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Columns of an Arrow table as numbers or as texts."""
+"""Columns of an Arrow table as numbers or as strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ids that users give to nodes, and the numbers of the nodes by them."""
+"""The ids that users give to nodes, and the node numbers they stand for."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -30,7 +30,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
     Args:
         column: An Arrow array or chunked array.
         where: Says where an entry is, for messages.
-        integer: Which of the two kinds to return, ``False`` for texts. (default: the column's)
+        integer: Whether to return integers, else strings. (default: as the column is)
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -45,7 +45,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
         column = column.cast(pa.int64() if integer else pa.string())
     elif not pa.types.is_integer(kind) and not is_text(kind):
         raise DataError(
-            f"{where(0)}: ids must be whole numbers or texts, got {kind}. Change the column, or "
+            f"{where(0)}: ids must be whole numbers or strings, got {kind}. Change the column, or "
             "name another one"
         )
     too_large = pc.greater(column, _MAX_INT64) if column.type == pa.uint64() else None
@@ -85,15 +85,15 @@ def _refuse(column: Any, wrong: Any, wanted: str, where: Callable[[int], str]) -
 class NodeIndex:
     """The numbers of nodes by their ids.
 
-    Integers from a range that is not much larger than their number are looked up in a table over
-    that range, all else in a hash table, integers as texts of eight bytes.
+    Integers from a range that is not much larger than their count are looked up in an array over
+    that range. All else is looked up in a hash table, integers as strings of eight bytes.
 
     Args:
         ids: The ids of nodes 0, 1, ...: an Arrow array of int64, string or large_string that has
             no missing entry.
 
     Attributes:
-        repeated: The places of the first two entries that are the same, ``None`` where all differ.
+        repeated: The positions of the first two equal entries, ``None`` if all differ.
         example: One of the ids, ``None`` where there are none.
     """
 
@@ -136,7 +136,7 @@ def bytes_of(ids: Any) -> tuple[Any, Any]:
     """Entry i of an Arrow array are the bytes of the second from first[i] to first[i + 1]."""
     if pa.types.is_integer(ids.type):
         return np.arange(len(ids) + 1, dtype=np.int64) * 8, as_integers(ids).view(np.uint8)
-    # Copies and views as they are here have one type each for Numba, which would compile others.
+    # These copies and views have one type each, so that Numba compiles one version.
     width = np.int32 if pa.types.is_string(ids.type) else np.int64
     _, first, data = ids.buffers()
     view = np.frombuffer(data or b"", np.uint8)

@@ -64,7 +64,7 @@ def test_odd_node_tables_that_do(lgcn_, columns: Columns, note: str):
         ("source,target\n", r"edges\.csv has no edges \(0 rows"),
         ("source,target\np1,p1\n", r"no edges \(1 rows, of which 1 are self-loops"),
         ("source,target\np1,x1\n", r"1 of 1 edges .*line 2 \(target 'x1'\).*--unknown-nodes drop"),
-        ("source;target\np1;p2,5\n", r"line 1: ',' parts no columns.*--delimiter ';'"),
+        ("source;target\np1;p2,5\n", r"line 1: ',' separates.*--delimiter ';'"),
         ("p1,p2\np3,p4\n", r"first line must be column names, got the edge 'p1' to 'p2'"),
         ("source,target\np1,p2,p3\n", r"line 2: must have 2 cells.*got 3"),
         ("source,target\np1,\xe4\n", r"line 2: not in utf-8 \(byte 0xe4\).*--encoding latin-1"),
