@@ -187,7 +187,7 @@ def test_several_labels() -> None:
     assert graph.label_names == ("a", "b")
     assert graph.y is not None
     assert graph.y.tolist() == [[1, 1], [0, 1], [0, 0], [1, 0]]
-    with pytest.raises(UsageError, match="labels_per_class.*several labels"):
+    with pytest.raises(UsageError, match=r"labels_per_class.*several labels"):
         import_tables(edges, nodes, label_column="tags", label_separator=";", labels_per_class=1)
     del nodes["tags"]
     nodes |= {"a": [1, 0, 1, 0], "b": [0, 0, 1, 1]}

@@ -105,7 +105,7 @@ def test_bad_edge_tables(lgcn_, content: str, message: str):
         ([*TOPIC, "--val", "0.7", "--test", "0.4"], 2, "--val + --test must be below 1"),
         ([*TOPIC, "--val", "-1"], 2, "val must be a number from 0 to 1"),
         ([*TOPIC, "--val", "0"], 2, "no val nodes"),
-        ([*TOPIC, "--val", "0.2", "--labels-per-class", "5"], 2, "Leave out all but one"),
+        ([*TOPIC, "--val", "0.2", "--labels-per-class", "5"], 2, "Omit all but one"),
         ([*TOPIC, "--labels-per-class", "0"], 2, "--labels-per-class"),
         ([*TOPIC, "--split-seed", "-1"], 2, "--split-seed"),
         ([*TOPIC, "--unknown-nodes", "keep"], 2, "'error' or 'drop', got 'keep'"),
