@@ -90,7 +90,6 @@ def import_(work: Path, num_edges: int) -> dict[str, Any]:
         [work / "edges.csv"],
         work / "nodes.parquet",
         label_column="label",
-        undirected=True,
         memory=CEILING["import"],
         overwrite=True,
     )

@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from lgcn import load_dataset
 from lgcn.graph import Graph
-from lgcn.store.contents import write_store
 from lgcn.store.open_store import open_store
+from lgcn.store.write_store import write_store
 from lgcn.training import Settings, train
 
 OPTIONS: dict[str, dict[str, Any]] = {"synthetic": {"num_nodes": 50_000, "num_features": 32}}

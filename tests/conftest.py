@@ -152,4 +152,4 @@ def make_graph(
     fields.setdefault("x", torch.randn(num_nodes, num_features, generator=generator))
     fields.setdefault("y", torch.arange(num_nodes) % 3)
     edge_index = torch.stack([source, target])
-    return Graph.from_edge_index(edge_index, num_nodes, edge_weight=weight, **fields)
+    return Graph.as_given(edge_index, num_nodes, edge_weight=weight, **fields)

@@ -80,7 +80,7 @@ def test_texts_of_no_valid_characters_are_refused(name: str, tmp_path: Path) -> 
     texts = np.array(["a", "b", "c", "d"])
     texts.view(np.uint32)[1] = 0x110000
     write_npz(tmp_path / "small.npz", **{name: texts})
-    with pytest.raises(DataError, match=f"small.npz: {name} must hold texts of valid characters"):
+    with pytest.raises(DataError, match=f"small.npz: {name} must hold strings"):
         load_dataset(str(tmp_path / "small.npz"))
 
 

@@ -258,7 +258,7 @@ def test_a_wrong_number_of_features(fitted: LGCNClassifier) -> None:
     with pytest.raises(ValueError, match=message):
         fitted.predict(np.zeros((4, 3)))
     with pytest.raises(ValueError, match=message):
-        fitted.predict(Graph.from_edge_index(torch.empty(2, 0).long(), x=torch.zeros(4, 3)))
+        fitted.predict(Graph.as_given(torch.empty(2, 0).long(), x=torch.zeros(4, 3)))
 
 
 def test_scores_need_labels(graph: Graph, fitted: LGCNClassifier) -> None:

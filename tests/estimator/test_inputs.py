@@ -73,7 +73,6 @@ def test_networkx(graph: Graph, tmp_path: Path) -> None:
     part = made.subgraph([f"n{i}" for i in range(20)])
     expected = Graph.from_edge_index(
         torch.tensor([(int(a[1:]), int(b[1:])) for a, b in part.edges]).t(),
-        undirected=True,
         x=classifier.graph_.x[:20],
     )
     order = [int(name[1:]) for name in part]
@@ -104,7 +103,8 @@ def test_a_weighted_adjacency_by_int32(graph: Graph, training: str) -> None:
     x, y, _ = parts(graph)
     matrix = adjacency(graph)
     matrix.indptr, matrix.indices = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
-    matrix.data[:] = np.linspace(0.5, 2, len(matrix.data))
+    rows, columns = matrix.nonzero()
+    matrix.data[:] = 0.5 + (rows + columns) % 7 / 4  # the same for both directions of an edge
     classifier = small(training=training, max_nodes=100).fit(x, y, matrix)
     assert classifier.graph_.col.dtype == torch.int32
     assert classifier.graph_.edge_weight.data_ptr() == matrix.data.ctypes.data
@@ -338,14 +338,21 @@ def test_duplicated_entries_of_a_sparse_adjacency_are_one_edge(kind: str) -> Non
     matrix = scipy.sparse.csr_matrix(entries, shape=(2, 2)).asformat(kind)
     graph = graph_of(torch.zeros(2, 1), matrix)
     assert graph.col.tolist() == [1, 0]
-    assert graph.edge_weight.tolist() == [2, 1]
+    assert graph.edge_weight.tolist() == [2, 2]
+    graph = graph_of(torch.zeros(2, 1), matrix, directed=True)
+    assert graph.edge_index.tolist() == [[1, 0], [0, 1]]
+    assert graph.edge_weight.tolist() == [1, 2]
     assert matrix.nnz == 3  # the caller's stays as it is
 
 
-def test_an_unsorted_adjacency_keeps_its_order() -> None:
-    entries = (np.ones(3), np.array([1, 0, 0]), np.array([0, 2, 3]))
-    matrix = scipy.sparse.csr_matrix(entries, shape=(2, 2))
-    assert graph_of(torch.zeros(2, 1), matrix).col.tolist() == [1, 0, 0]
+def test_rows_of_an_adjacency_are_sorted_and_lose_self_loops_and_zeros() -> None:
+    values, columns = np.array([1.0, 1.0, 1.0, 0.0]), np.array([2, 0, 1, 0])
+    matrix = scipy.sparse.csr_matrix((values, columns, np.array([0, 3, 4, 4])), shape=(3, 3))
+    graph = graph_of(torch.zeros(3, 1), matrix)
+    assert graph.edge_index.tolist() == [[1, 2, 0, 0], [0, 0, 1, 2]]
+    assert graph.edge_weight is None
+    graph = graph_of(torch.zeros(3, 1), matrix, directed=True)
+    assert graph.edge_index.tolist() == [[0, 0], [1, 2]]
 
 
 def test_wrong_indices_of_a_sparse_adjacency_are_refused() -> None:
@@ -359,7 +366,8 @@ def test_wrong_indices_of_a_sparse_adjacency_are_refused() -> None:
 @pytest.mark.parametrize("dtype", ["i1", "u1", "u2", ">i4", "u8"])
 def test_edges_of_any_integer_type(dtype: str) -> None:
     edges = np.array([[0, 1, 99], [1, 99, 0]]).astype(dtype)
-    assert graph_of(torch.zeros(100, 1), edges).edge_index.tolist() == [[99, 0, 1], [0, 1, 99]]
+    graph = graph_of(torch.zeros(100, 1), edges, directed=True)
+    assert graph.edge_index.tolist() == [[99, 0, 1], [0, 1, 99]]
     too_large = np.array([[0], [2**64 - 1]], np.uint64)
     with pytest.raises(UsageError, match=f"got {2**64 - 1}"):
         graph_of(torch.zeros(100, 1), too_large)

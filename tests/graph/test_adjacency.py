@@ -33,13 +33,13 @@ def test_adjacency_is_that_of_pyg(
 
 def test_self_loops_are_added_where_missing_only() -> None:
     edge_index = torch.tensor([[0, 1, 2], [0, 0, 1]])
-    graph = Graph.from_edge_index(edge_index, 3, edge_weight=torch.tensor([5.0, 6.0, 7.0]))
+    graph = Graph.as_given(edge_index, 3, edge_weight=torch.tensor([5.0, 6.0, 7.0]))
     expected = [[5, 6, 0], [0, 1, 7], [0, 0, 1]]
     assert dense(graph.adjacency(self_loops=True)).tolist() == expected
 
 
 def test_an_isolated_node_has_finite_weights() -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1, 3], [1, 0, 1]]), 4)
+    graph = Graph.as_given(torch.tensor([[0, 1, 3], [1, 0, 1]]), 4)
     looped = dense(graph.adjacency(normalize=True, self_loops=True))
     assert looped[2].tolist() == [0, 0, 1, 0]
     weight = graph.adjacency(normalize=True).weight
@@ -157,7 +157,7 @@ def test_gradients_of_the_weights(
 
 def test_rows_without_weight_have_gradients_of_zero() -> None:
     weight = torch.tensor([0.0, 2.0], requires_grad=True)
-    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
+    graph = Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
     graph.adjacency(normalize=True).weight.sum().backward()
     assert weight.grad.tolist() == [0, 0]  # the degree of node 1 is zero
 
@@ -190,7 +190,7 @@ def test_weights_that_changed_while_they_are_learned_are_seen(random_graph: Rand
 
 
 def test_nan_in_a_degree_is_not_hidden() -> None:
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=torch.tensor([float("nan"), 1.0])
     )
     assert graph.adjacency(normalize=True).weight.isnan().any()
@@ -200,8 +200,8 @@ def test_nan_in_a_degree_is_not_hidden() -> None:
 def test_degrees_of_narrow_weights(dtype: torch.dtype) -> None:
     ends = torch.stack([torch.arange(1, 301), torch.zeros(300).long()])
     weight = torch.ones(300, dtype=dtype)
-    graph = Graph.from_edge_index(torch.cat([ends, ends.flip(0)], 1), edge_weight=weight.repeat(2))
-    expected = Graph.from_edge_index(graph.edge_index).adjacency(normalize=True).weight
+    graph = Graph.as_given(torch.cat([ends, ends.flip(0)], 1), edge_weight=weight.repeat(2))
+    expected = Graph.as_given(graph.edge_index).adjacency(normalize=True).weight
     torch.testing.assert_close(graph.adjacency(normalize=True).weight, expected)
 
 

@@ -15,7 +15,7 @@ from .graphs import PATH, RandomGraph, dense
 
 
 def test_rows_are_targets_and_columns_sources() -> None:
-    graph = Graph.from_edge_index(PATH)
+    graph = Graph.as_given(PATH)
     assert graph.rowptr.tolist() == [0, 0, 1, 2, 3]
     assert graph.col.tolist() == [0, 1, 2]
     assert graph.edge_index.tolist() == PATH.tolist()
@@ -25,32 +25,37 @@ def test_rows_are_targets_and_columns_sources() -> None:
 def test_a_row_keeps_the_order_of_its_edges() -> None:
     edge_index = torch.tensor([[3, 1, 0, 2, 1], [0, 2, 0, 0, 0]])
     weight = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0])
-    graph = Graph.from_edge_index(edge_index, edge_weight=weight)
+    graph = Graph.as_given(edge_index, edge_weight=weight)
     assert graph.col.tolist() == [3, 0, 2, 1, 1]
     assert graph.edge_weight.tolist() == [0.0, 2.0, 3.0, 4.0, 1.0]
 
 
-def test_undirected_adds_reverses_and_removes_duplicates_and_self_loops() -> None:
+def test_duplicates_are_merged_and_self_loops_left_out() -> None:
     edge_index = torch.tensor([[2, 1, 1, 0, 0], [0, 0, 0, 1, 0]])
-    graph = Graph.from_edge_index(edge_index, undirected=True)
+    graph = Graph.from_edge_index(edge_index)
     assert graph.rowptr.tolist() == [0, 2, 3, 4]
     assert graph.col.tolist() == [1, 2, 0, 0]
+    graph = Graph.from_edge_index(edge_index, directed=True)
+    assert graph.rowptr.tolist() == [0, 2, 3, 3]
+    assert graph.col.tolist() == [1, 2, 0]
 
 
-def test_undirected_takes_the_largest_of_several_weights() -> None:
-    edge_index = torch.tensor([[0, 1, 2], [1, 0, 1]])
-    weight = torch.tensor([3.0, 5.0, 2.0])
-    graph = Graph.from_edge_index(edge_index, edge_weight=weight, undirected=True)
+def test_the_largest_weight_of_duplicates_wins() -> None:
+    edge_index = torch.tensor([[0, 1, 2, 0], [1, 0, 1, 1]])
+    weight = torch.tensor([3.0, 5.0, 2.0, 4.0])
+    graph = Graph.from_edge_index(edge_index, edge_weight=weight)
     assert dense(graph.adjacency()).tolist() == [[0, 5, 0], [5, 0, 2], [0, 2, 0]]
+    graph = Graph.from_edge_index(edge_index, edge_weight=weight, directed=True)
+    assert dense(graph.adjacency()).tolist() == [[0, 5, 0], [4, 0, 2], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
-@pytest.mark.parametrize("undirected", [False, True])
-def test_sparse_adjacency_has_targets_as_rows(layout: torch.layout, undirected: bool) -> None:
+@pytest.mark.parametrize("directed", [False, True])
+def test_sparse_adjacency_has_targets_as_rows(layout: torch.layout, directed: bool) -> None:
     matrix = torch.tensor([[4.0, 2.0, 0.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0]])
-    graph = Graph.from_edge_index(matrix.to_sparse(layout=layout), undirected=undirected)
-    if undirected:
-        matrix = torch.maximum(matrix, matrix.t()).fill_diagonal_(0)
+    graph = Graph.from_edge_index(matrix.to_sparse(layout=layout), directed=directed)
+    matrix = matrix if directed else torch.maximum(matrix, matrix.t())
+    matrix.fill_diagonal_(0)
     assert dense(graph.adjacency()).tolist() == matrix.tolist()
 
 
@@ -66,7 +71,7 @@ def test_pyg_data_round_trip(random_graph: RandomGraph) -> None:
     graph = random_graph(weighted=True, n_id=torch.arange(12) + 100, **masks)
     data = graph.to_pyg()
     assert data.validate()
-    again = Graph.from_pyg(data, name="again")
+    again = Graph.from_pyg(data, name="again", directed=True)
     for key in ("rowptr", "col", "x", "y", "train_mask", "val_mask", "edge_weight", "n_id"):
         assert torch.equal(getattr(again, key), getattr(graph, key)), key
     assert again.test_mask is None
@@ -83,7 +88,8 @@ def test_pyg_batch_keeps_its_ptr() -> None:
 
 def test_pyg_adj_t_and_labels_in_a_column() -> None:
     adj_t = torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse_csr()
-    graph = Graph.from_pyg(Data(adj_t=adj_t, y=torch.tensor([[1], [0]]), num_nodes=2))
+    data = Data(adj_t=adj_t, y=torch.tensor([[1], [0]]), num_nodes=2)
+    graph = Graph.from_pyg(data, directed=True)
     assert graph.edge_index.tolist() == [[1], [0]]
     assert graph.edge_weight.tolist() == [2.0]
     assert graph.y.tolist() == [1, 0]
@@ -112,7 +118,7 @@ def test_pyg_data_without_edges_is_refused() -> None:
     ],
 )
 def test_wrong_fields_are_named(fields: dict[str, Tensor], message: str) -> None:
-    path = Graph.from_edge_index(PATH)
+    path = Graph.as_given(PATH)
     with pytest.raises(ValueError, match=message):
         Graph(**{"rowptr": path.rowptr, "col": path.col, **fields})
 
@@ -134,6 +140,8 @@ def test_wrong_edges_are_named(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Graph.from_edge_index(edge_index, 4, edge_weight=edge_weight)
+    with pytest.raises(ValueError, match=message):
+        Graph.as_given(edge_index, 4, edge_weight=edge_weight)
 
 
 @pytest.mark.parametrize("ptr", [[0, 2], [1, 4], [0, 3, 2, 4]])
@@ -160,11 +168,11 @@ INTEGERS = (
 )
 
 
-@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_any_integer_type_gives_the_same_graph(
-    dtype: torch.dtype, undirected: bool, weighted: bool
+    dtype: torch.dtype, directed: bool, weighted: bool
 ) -> None:
     """A product of two node numbers overflows from 12 nodes on in int8, from 182 in int16."""
     num_nodes = min(50_000, torch.iinfo(dtype).max + 1)
@@ -173,7 +181,7 @@ def test_any_integer_type_gives_the_same_graph(
     weight = torch.rand(3000) if weighted else None
     for given in (num_nodes, None):
         graphs = [
-            Graph.from_edge_index(e, given, edge_weight=weight, undirected=undirected)
+            Graph.from_edge_index(e, given, edge_weight=weight, directed=directed)
             for e in (edges, edges.to(dtype))
         ]
         assert graphs[1].num_nodes == num_nodes
@@ -192,14 +200,14 @@ def test_a_graph_of_both_directions_is_that_of_pyg(
         monkeypatch.setattr("lgcn.graph.convert.MAX_SQUARED", 1)
     edges = torch.randint(40, (2, 300))
     weight = torch.rand(300)
-    graph = Graph.from_edge_index(edges, 40, edge_weight=weight, undirected=True)
+    graph = Graph.from_edge_index(edges, 40, edge_weight=weight)
     index, expected = remove_self_loops(edges, weight)
     index, expected = to_undirected(index, expected, 40, reduce="max")
     assert torch.equal(graph.edge_index.flip(0), index)
     assert torch.equal(graph.edge_weight, expected)
 
 
-@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
@@ -212,31 +220,31 @@ def test_a_graph_of_both_directions_is_that_of_pyg(
     ],
 )
 def test_wrong_numbers_are_refused_before_they_are_used(
-    edges: Tensor, message: str, undirected: bool
+    edges: Tensor, message: str, directed: bool
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        Graph.from_edge_index(edges, 4, undirected=undirected)
+        Graph.from_edge_index(edges, 4, directed=directed)
 
 
-@pytest.mark.parametrize("undirected", [False, True])
-def test_numbers_beyond_all_memory_are_refused(undirected: bool) -> None:
+@pytest.mark.parametrize("directed", [False, True])
+def test_numbers_beyond_all_memory_are_refused(directed: bool) -> None:
     for largest in (10**9, 2**41, 2**63 - 1):
         edges = torch.tensor([[0], [largest]])
         with pytest.raises(ValueError, match=f"from 0 on, got node {largest} in 1 edges"):
-            Graph.from_edge_index(edges, undirected=undirected)
+            Graph.from_edge_index(edges, directed=directed)
     with pytest.raises(ValueError, match=r"at most 2\*\*40 nodes, got 2199023255552"):
-        Graph.from_edge_index(edges, 2**41, undirected=undirected)
+        Graph.from_edge_index(edges, 2**41, directed=directed)
     numbers = torch.tensor([[0], [-1]]).view(torch.uint64)  # 2**64 - 1
     with pytest.raises(ValueError, match=f"below 2\\*\\*63, got {2**64 - 1}"):
-        Graph.from_edge_index(numbers, undirected=undirected)
+        Graph.from_edge_index(numbers, directed=directed)
     with pytest.raises(ValueError, match="num_nodes must not be negative, got -1"):
-        Graph.from_edge_index(PATH[:, :0], -1, undirected=undirected)
+        Graph.from_edge_index(PATH[:, :0], -1, directed=directed)
 
 
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csc, torch.sparse_csr])
-@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
 def test_wrong_numbers_in_a_sparse_adjacency_are_refused(
-    layout: torch.layout, undirected: bool
+    layout: torch.layout, directed: bool
 ) -> None:
     options = {"size": (3, 3), "check_invariants": False}
     offsets, numbers, ones = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 10**9]), torch.ones(2)
@@ -247,7 +255,7 @@ def test_wrong_numbers_in_a_sparse_adjacency_are_refused(
     else:
         matrix = torch.sparse_csr_tensor(offsets, numbers, ones, **options)
     with pytest.raises(ValueError, match="1000000000"):
-        Graph.from_edge_index(matrix, undirected=undirected)
+        Graph.from_edge_index(matrix, directed=directed)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.uint16])
@@ -295,7 +303,7 @@ def test_other_tensors_in_a_trusted_graph_are_read() -> None:
 def test_side_by_side_with_more_entries_or_nodes_than_int32_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = Graph.from_edge_index(PATH, x=torch.eye(4).to_sparse_csr())
+    path = Graph.as_given(PATH, x=torch.eye(4).to_sparse_csr())
     path = replace(path, rowptr=path.rowptr.int(), col=path.col.int())
     expected = Graph.concat([path, path])
     assert expected.rowptr.dtype == expected.col.dtype == torch.int32

@@ -164,7 +164,7 @@ def test_concat_refuses_features_of_some_graphs_only(random_graph: RandomGraph) 
 def test_inductive_means_whole_graphs_are_held_out(
     train: list[int] | None, ptr: list[int] | None, inductive: bool
 ) -> None:
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         PATH,
         train_mask=None if train is None else torch.tensor(train).bool(),
         ptr=None if ptr is None else torch.tensor(ptr),

@@ -27,7 +27,7 @@ def star(leaves: int) -> Graph:
     """Node 0 joined with all others."""
     ends = torch.arange(1, leaves + 1)
     edge_index = torch.stack([torch.zeros_like(ends), ends])
-    return Graph.from_edge_index(edge_index, leaves + 1, undirected=True)
+    return Graph.from_edge_index(edge_index, leaves + 1)
 
 
 @settings(max_examples=60)
@@ -130,7 +130,7 @@ def test_growth_goes_on_from_new_nodes_only() -> None:
 
 def test_nodes_not_taken_can_be_found_again() -> None:
     edges = torch.tensor([[0, 0, 1], [1, 2, 2]])
-    triangle = Graph.from_edge_index(edges, undirected=True)
+    triangle = Graph.from_edge_index(edges)
     nodes = select_subgraph(triangle, roots=[0], max_nodes=None, max_expand=1, seed=0)
     assert nodes.tolist() == [0, 1, 2]
 
@@ -168,7 +168,7 @@ def test_samples_are_uniform(options: dict[str, object]) -> None:
 
 
 def test_start_nodes_drawn_from_all_are_uniform() -> None:
-    graph = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 5)
+    graph = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 5)
     counts = Counter(
         tuple(select_subgraph(graph, n_init=2, max_nodes=None, seed=seed).tolist())
         for seed in range(3000)
@@ -191,7 +191,7 @@ def test_roots_as_mask_list_and_tensor(random_graph: RandomGraph) -> None:
 @pytest.mark.parametrize("num_nodes", [64, 65, 4096, 4097, 300_000])
 def test_graphs_of_any_size_in_any_order_of_use(num_nodes: int) -> None:
     targets = torch.arange(num_nodes)
-    ring = Graph.from_edge_index(torch.stack([(targets + 1) % num_nodes, targets]), num_nodes)
+    ring = Graph.as_given(torch.stack([(targets + 1) % num_nodes, targets]), num_nodes)
     for first in (0, num_nodes // 2, num_nodes - 3):
         nodes = select_subgraph(ring, roots=[first], max_nodes=10, seed=0)
         assert nodes.tolist() == sorted((first + i) % num_nodes for i in range(10))
@@ -206,7 +206,7 @@ def test_many_found_and_few_taken_in_several_iterations() -> None:
     hubs = leaves % 3
     chain = torch.tensor([[0, 1], [1, 2]])
     edges = torch.cat([torch.stack([hubs, leaves]), chain], dim=1)
-    graph = Graph.from_edge_index(edges, undirected=True)
+    graph = Graph.from_edge_index(edges)
     for seed in range(20):
         nodes = select_subgraph(graph, roots=[0], max_nodes=None, max_expand=300, seed=seed)
         taken = Counter((nodes[nodes > 2] % 3).tolist())

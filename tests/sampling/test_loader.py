@@ -72,7 +72,7 @@ def test_fixed_subgraphs_are_made_once(graph: Graph) -> None:
 def test_each_subgraph_and_epoch_has_a_sample_of_its_own() -> None:
     leaves = torch.arange(1, 31)
     edge_index = torch.stack([leaves, torch.zeros_like(leaves)])
-    star = Graph.from_edge_index(edge_index)
+    star = Graph.as_given(edge_index)
     loader = SubgraphLoader(star, roots=[0, 0, 0, 0], n_init=1, max_nodes=11)
     samples = [tuple(nodes) for _ in range(3) for nodes in nodes_of(loader)]
     assert len(set(samples)) == 12

@@ -24,7 +24,7 @@ def graph(random_graph: RandomGraph) -> Graph:
     y[20:28], y[28:30] = 1, 2
     entries = made.edge_index[:, (made.edge_index != 29).all(0)]
     mask = torch.arange(60) < 30
-    return Graph.from_edge_index(entries, 60, x=made.x, y=y, train_mask=mask)
+    return Graph.as_given(entries, 60, x=made.x, y=y, train_mask=mask)
 
 
 def test_classes_are_drawn_equally_often(graph: Graph) -> None:

@@ -17,7 +17,7 @@ import json, torch
 from lgcn import Graph, SubgraphLoader
 from lgcn.training.warmup import kernels
 edges = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7, 0]])
-graph = Graph.from_edge_index(edges, undirected=True)
+graph = Graph.from_edge_index(edges)
 for options in ({}, {"max_expand": 1}, {"max_expand": [2, 1], "max_hops": 1}):
     for batch in SubgraphLoader(graph, n_init=2, max_nodes=5, **options):
         assert batch.num_nodes >= 3

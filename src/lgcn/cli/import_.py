@@ -16,7 +16,7 @@ from lgcn.utils.progress import step_progress
 from lgcn.utils.sizes import format_memory
 
 
-@functools.partial(takes_tables, leave_out=("edges", "directed"))
+@functools.partial(takes_tables, leave_out=("edges",))
 def import_(
     *,
     store: StoreFolder,
@@ -27,9 +27,6 @@ def import_(
         list[Path],
         typer.Option(help="Edge file: CSV, TSV, Parquet, NPZ or .npy; several may follow."),
     ],
-    undirected: Annotated[
-        bool, typer.Option("--undirected", help="Every edge counts in both directions.")
-    ] = False,
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Keep edges that occur several times.")
     ] = False,
@@ -44,8 +41,8 @@ def import_(
     tables: dict[str, Any],
 ) -> None:
     """Write an edge table, and a node table if you have one, of any size to a graph store."""
-    from lgcn.store.arguments import check_new_store
-    from lgcn.tables.paths import EDGE_SUFFIXES, check_tables, table_kind
+    from lgcn.store.early_checks import check_new_store
+    from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_kind
 
     with flag_names(features="--feature-type"), step_progress(err) as on_progress:
         check_new_store(store, feature_type, memory, overwrite)
@@ -58,7 +55,6 @@ def import_(
             store,
             [*edges, *(more or [])],
             **tables,
-            undirected=undirected,
             keep_duplicates=keep_duplicates,
             keep_self_loops=keep_self_loops,
             memory=memory,
@@ -80,5 +76,3 @@ def import_(
     for note in counts.get("notes", ()):
         print_note(in_flags(note))
     out.print(table)
-    if not undirected:
-        print_note("edges are directed as given; --undirected adds the reverse")

@@ -93,6 +93,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         n_iter_: Number of epochs trained.
         graph_: The graph of the last fit; ``None`` in a loaded estimator.
         has_edges_: Whether that graph had edges.
+        directed_: Whether an edge counts for its target only.
         encoder_: How the user's columns became features, for reading new tables the same way;
             ``None`` if the features were numbers.
         model_: The :class:`lgcn.LGCN`, with its best weights.
@@ -103,6 +104,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
     """
 
     classes_: Array
+    directed_: bool
     encoder_: FeatureEncoder | None
     graph_: Graph | None
     has_edges_: bool
@@ -152,7 +154,15 @@ class LGCNClassifier(  # type: ignore[call-arg]
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, graph: Any = None) -> LGCNClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        graph: Any = None,
+        *,
+        directed: bool = False,
+    ) -> LGCNClassifier:
         """Trains the network. Features and edges are not copied if their types allow it.
 
         Args:
@@ -168,13 +178,17 @@ class LGCNClassifier(  # type: ignore[call-arg]
             y: One label per row or number of ``X``: integers, strings, booleans, or rows of zeros
                 and ones if a node can have several labels. -1, NaN and ``None`` mark nodes without
                 a label. (default: the labels of the graph, with its masks)
-            edges: With features: PyG's ``edge_index`` of shape [2, edges], taken as it is (both
-                directions of an undirected edge), or a sparse [nodes, nodes] matrix, in which row i
-                lists the neighbours of node i and values other than 1 are weights.
-                (default: no edges, each node stands alone)
+            edges: With features: PyG's ``edge_index`` of shape [2, edges]; a sparse
+                [nodes, nodes] tensor, PyG's ``adj_t``; or a SciPy sparse matrix, whose entry
+                (i, j) is an edge from node i to node j. Values other than 1 are weights. Self-loops
+                are left out and duplicates merged. (default: no edges, each node stands alone)
             graph: With node numbers: their graph. (default: ``X`` is the graph)
+            directed: Whether only an edge's target aggregates from its source. It also holds for
+                later edges and graphs, such as those of :meth:`predict`. An :class:`lgcn.Graph`
+                stays as it is. (default: ``False``, every edge counts both ways)
         """
         warm = self.warm_start and hasattr(self, "model_")
+        self.directed_ = directed
         seed = self._seed()
         chosen = self._chosen(seed, warm)
         whole, labels = self._read(X, y, edges, graph, warm)
@@ -245,9 +259,17 @@ class LGCNClassifier(  # type: ignore[call-arg]
         found: Array = _rows(embed(self.model_, graph), nodes).cpu().numpy()
         return found
 
-    def fit_transform(self, X: Any, y: Any = None, edges: Any = None, graph: Any = None) -> Array:
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        graph: Any = None,
+        *,
+        directed: bool = False,
+    ) -> Array:
         """:meth:`fit`, then the embeddings of the nodes in ``X``."""
-        self.fit(X, y, edges, graph)
+        self.fit(X, y, edges, graph, directed=directed)
         nodes = None if graph is None else node_numbers(X)
         return self.transform(nodes)
 
@@ -355,7 +377,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         if graph is None:
             whole = self._as_graph(X, edges, reset=not warm)
         else:
-            whole, nodes = nodes_of(graph, X, edges)
+            whole, nodes = nodes_of(graph, X, edges, directed=self.directed_)
             self._check_width(whole, reset=not warm)
         if y is not None:
             labels = read_targets(y, classes)
@@ -371,9 +393,9 @@ class LGCNClassifier(  # type: ignore[call-arg]
 
     def _as_graph(self, X: Any, edges: Any, reset: bool) -> Graph:
         """X as a graph, or the graph that X and edges make."""
-        graph = as_graph(X, None if reset else self.encoder_)
+        graph = as_graph(X, None if reset else self.encoder_, directed=self.directed_)
         if graph is None:
-            return graph_of(self._features(X, reset), edges)
+            return graph_of(self._features(X, reset), edges, directed=self.directed_)
         if edges is not None:
             raise UsageError("edges must be None if X is a graph, which has its own edges")
         self._check_width(graph, reset)
@@ -428,7 +450,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
 
     def _graph_of(self, X: Any, edges: str | None) -> Graph:
         """X as a graph, or the graph that its features belong to."""
-        graph = as_graph(X, self.encoder_)
+        graph = as_graph(X, self.encoder_, directed=self.directed_)
         if graph is not None:
             return self._as_graph(graph, edges, reset=False)
         x = self._features(X, reset=False)

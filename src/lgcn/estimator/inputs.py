@@ -18,6 +18,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import check_sparse, sparse_features
 from lgcn.graph.features import checked_matrix
+from lgcn.ops.reference import row_of_entry
 
 if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
@@ -25,19 +26,22 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def as_graph(value: Any, encoder: FeatureEncoder | None = None) -> Graph | None:
+def as_graph(
+    value: Any, encoder: FeatureEncoder | None = None, *, directed: bool = False
+) -> Graph | None:
     """``value`` as a graph, if it is one of ours, PyG's or NetworkX's, else ``None``.
 
     Args:
         value: Anything.
         encoder: How a NetworkX graph's attributes become features. (default: from the attributes)
+        directed: See :meth:`lgcn.LGCNClassifier.fit`; ours stays as it is. (default: ``False``)
     """
     if isinstance(value, Graph):
         graph = value
     elif isinstance(value, Data):
-        graph = Graph.from_pyg(value)
+        graph = Graph.from_pyg(value, directed=directed)
     elif any(kind.__module__.split(".")[0] == "networkx" for kind in type(value).__mro__):
-        graph = _from_networkx(value, encoder)
+        graph = _from_networkx(value, encoder, directed)
     else:
         return None
     graph = graph.to("cpu")  # where sub-graphs are cut; training moves them to its device
@@ -46,7 +50,7 @@ def as_graph(value: Any, encoder: FeatureEncoder | None = None) -> Graph | None:
     return graph
 
 
-def _from_networkx(value: Any, encoder: FeatureEncoder | None) -> Graph:
+def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool) -> Graph:
     """The attribute "y" holds the labels, all others are features."""
     from lgcn.tables.convert import from_networkx
     from lgcn.tables.open_table import read_table
@@ -57,6 +61,7 @@ def _from_networkx(value: Any, encoder: FeatureEncoder | None) -> Graph:
         value,
         label="y" if "y" in there else None,
         features=None if encoder is None else [],
+        directed=directed,
         val=0.0,
         test=0.0,
     )
@@ -119,14 +124,14 @@ def _has_torch_layout(array: Array) -> bool:
     return all(stride >= 0 for stride in array.strides) and array.dtype.isnative
 
 
-def graph_of(x: Tensor, edges: Any) -> Graph:
+def graph_of(x: Tensor, edges: Any, *, directed: bool = False) -> Graph:
     """A graph of features and edges, see :meth:`lgcn.LGCNClassifier.fit`."""
     num_nodes = x.size(0)
     if edges is None:
         nothing = torch.zeros(num_nodes + 1, dtype=torch.long)
         return Graph(nothing, nothing[:0], x=x)
     if scipy.sparse.issparse(edges):
-        return _from_scipy(x, edges)
+        return _from_scipy(x, edges, directed)
     if not isinstance(edges, Tensor):
         array = np.asarray(edges)
         if array.dtype.kind not in "iu" and array.size:
@@ -138,12 +143,12 @@ def graph_of(x: Tensor, edges: Any) -> Graph:
         native = array.dtype.newbyteorder("=") if array.size else np.int64
         edges = as_tensor(np.ascontiguousarray(array, native))
     try:
-        return Graph.from_edge_index(edges, num_nodes, x=x)
+        return Graph.from_edge_index(edges, num_nodes, directed=directed, x=x)
     except ValueError as error:
         raise UsageError(f"edges do not fit the {num_nodes} nodes (rows of X): {error}") from error
 
 
-def _from_scipy(x: Tensor, edges: Any) -> Graph:
+def _from_scipy(x: Tensor, edges: Any, directed: bool) -> Graph:
     num_nodes = x.size(0)
     if edges.shape != (num_nodes, num_nodes):
         raise UsageError(
@@ -152,12 +157,31 @@ def _from_scipy(x: Tensor, edges: Any) -> Graph:
             "node numbers as X and the whole graph as graph="
         )
     matrix = checked_matrix(edges, "edges")  # itself where it is CSR without duplicates
+    if not np.isfinite(matrix.data).all():
+        raise UsageError("edges must have finite weights, some are NaN or infinite")
+    if (matrix.data == 0).any():  # a zero is no edge
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
     weight = None
     if not (matrix.data == 1).all():
-        if not np.isfinite(matrix.data).all():
-            raise UsageError("edges must have finite weights, some are NaN or infinite")
         weight = as_tensor(matrix.data.astype(np.float32, copy=False))
-    return Graph(as_tensor(matrix.indptr), as_tensor(matrix.indices), x=x, edge_weight=weight)
+    rowptr, col = as_tensor(matrix.indptr), as_tensor(matrix.indices)
+    if not directed and _is_simple(matrix):
+        return Graph(rowptr, col, x=x, edge_weight=weight)
+    # The entry (i, j) is an edge from i to j, as in lgcn.from_scipy.
+    edge_index = torch.stack([row_of_entry(rowptr), col.long()])
+    return Graph.from_edge_index(edge_index, num_nodes, edge_weight=weight, directed=directed, x=x)
+
+
+def _is_simple(matrix: Any) -> bool:
+    """Whether a CSR matrix is symmetric, with sorted rows and no entry on its diagonal."""
+    if not matrix.has_sorted_indices or matrix.diagonal().any():
+        return False
+    reverse = matrix.T.tocsr()
+    return all(
+        np.array_equal(getattr(matrix, part), getattr(reverse, part))
+        for part in ("indptr", "indices", "data")
+    )
 
 
 def same_features(one: Tensor, other: Tensor) -> bool:
@@ -230,9 +254,9 @@ def check_nodes(nodes: Array, num_nodes: int) -> Tensor:
     return torch.from_numpy(nodes.astype(np.int64))
 
 
-def nodes_of(graph: Any, X: Any, edges: Any) -> tuple[Graph, Tensor]:
+def nodes_of(graph: Any, X: Any, edges: Any, *, directed: bool = False) -> tuple[Graph, Tensor]:
     """The graph that was passed as ``graph``, and the nodes in ``X``."""
-    whole, numbers = as_graph(graph), node_numbers(X)
+    whole, numbers = as_graph(graph, directed=directed), node_numbers(X)
     if whole is None:
         raise UsageError(
             "graph must be an lgcn.Graph, PyG's Data or a NetworkX graph, "

@@ -1,8 +1,8 @@
 """The folder of a saved :class:`lgcn.LGCNClassifier`: a run folder with ``estimator.json``.
 
-``estimator.json`` holds the constructor's arguments, the classes with their type, and whether the
-fitted graph had edges. In a folder without it, which ``lgcn train`` wrote, classes are strings and
-the graph had edges.
+``estimator.json`` holds the constructor's arguments, the classes with their type, whether the
+fitted graph had edges, and whether they were directed. In a folder without it, which ``lgcn train``
+wrote, classes are strings and the graph had edges.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def save(estimator: Any, folder: Path) -> None:
         "classes": {"type": type(classes[0]).__name__, "values": classes},
         "feature_names_in": None if names is None else names.tolist(),
         "has_edges": estimator.has_edges_,
+        "directed": estimator.directed_,
     }
     run = Run(folder)
     spec = ModelSpec(
@@ -76,6 +77,7 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     params: dict[str, Any] = {key: flat[key] for key in kind().get_params() if key in flat}
     params["random_state"] = settings.seed
     names, has_edges = None, True
+    directed = bool(settings.dataset_options.get("directed", False))
     if (folder / "estimator.json").exists():
         try:
             record = run.read_json("estimator.json")
@@ -89,6 +91,9 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
             has_edges = record.get("has_edges", True)  # folders of version 0.1.0 do not say
             if not isinstance(has_edges, bool):
                 raise ValueError(f"has_edges must be true or false, got {has_edges!r}")
+            directed = record.get("directed", True)  # earlier folders: edges were taken as given
+            if not isinstance(directed, bool):
+                raise ValueError(f"directed must be true or false, got {directed!r}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / 'estimator.json'} is damaged: {error}") from error
     if device is not None:
@@ -103,6 +108,7 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator.encoder_ = run.encoder()
     estimator.graph_ = None
     estimator.has_edges_ = has_edges
+    estimator.directed_ = directed
     estimator.settings_ = settings
     place = settings.hardware.device if device is None else device
     estimator.model_ = model.to(pick_device(place))

@@ -21,35 +21,34 @@ FOUND_NODES = 2**27  # more nodes than this need many edges, else it is taken fo
 MAX_SQUARED = 3_037_000_499  # the largest number whose square fits in int64
 
 
-def adjacency_from_edge_index(
+def simple_adjacency(
     edge_index: Tensor,
     num_nodes: int | None = None,
     *,
     x: Any = None,
     edge_weight: Tensor | None = None,
-    undirected: bool = False,
+    directed: bool = False,
 ) -> CSR:
     """The adjacency of :meth:`lgcn.Graph.from_edge_index`, which describes the arguments."""
-    sparse = isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
-    if not sparse:
-        edge_index = as_edge_index(edge_index)
-    if num_nodes is not None:
-        num_nodes = index(num_nodes)
-    else:
-        if x is not None:
-            num_nodes = int(x.shape[0])
-        elif sparse:
-            num_nodes = edge_index.size(0)
-        else:
-            num_nodes = _found_nodes(edge_index)
-    if undirected:
-        if sparse:
-            matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
-            check_range(matrix.rowptr, matrix.col, num_nodes)
-            edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
-            edge_weight = matrix.weight
-        check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
-        return _both_ways(edge_index, edge_weight, num_nodes)
+    edge_index, num_nodes = _counted(edge_index, num_nodes, x)
+    if _is_sparse(edge_index):
+        matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+        check_range(matrix.rowptr, matrix.col, num_nodes)
+        edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
+        edge_weight = matrix.weight
+    check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
+    return _simple_rows(edge_index, edge_weight, num_nodes, directed)
+
+
+def adjacency_as_given(
+    edge_index: Tensor,
+    num_nodes: int | None = None,
+    *,
+    x: Any = None,
+    edge_weight: Tensor | None = None,
+) -> CSR:
+    """The adjacency of :meth:`lgcn.Graph.as_given`."""
+    edge_index, num_nodes = _counted(edge_index, num_nodes, x)
     return to_csr(edge_index, num_nodes, num_nodes, edge_weight)
 
 
@@ -88,6 +87,22 @@ def to_pyg(graph: Graph) -> Data:
     return data
 
 
+def _is_sparse(edge_index: Tensor) -> bool:
+    return isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
+
+
+def _counted(edge_index: Tensor, num_nodes: int | None, x: Any) -> tuple[Tensor, int]:
+    """The edges, checked, and the number of nodes: as given, else of ``x``, else of the edges."""
+    sparse = _is_sparse(edge_index)
+    if not sparse:
+        edge_index = as_edge_index(edge_index)
+    if num_nodes is not None:
+        return edge_index, index(num_nodes)
+    if x is not None:
+        return edge_index, int(x.shape[0])
+    return edge_index, edge_index.size(0) if sparse else _found_nodes(edge_index)
+
+
 def _found_nodes(edge_index: Tensor) -> int:
     """The largest node number plus one. A number that cannot be a node number is refused."""
     if edge_index.numel() == 0:
@@ -101,20 +116,24 @@ def _found_nodes(edge_index: Tensor) -> int:
     return largest + 1
 
 
-def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
-    """Adds the reverse of every edge, removes duplicates and self-loops and sorts each row.
+def _simple_rows(edge_index: Tensor, weight: Tensor | None, num_nodes: int, directed: bool) -> CSR:
+    """The sorted rows of the edges, or of the edges and their reverses.
 
-    Of duplicates with different weights, the largest weight is kept.
+    Self-loops are left out. Duplicates are merged; the largest weight wins.
     """
     between = edge_index[0] != edge_index[1]
     edge_index = edge_index[:, between]
-    row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    weight = None if weight is None else weight[between]
+    col, row = edge_index
+    if not directed:
+        row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+        weight = None if weight is None else weight.repeat(2)
     order = _sorted_order(row, col, num_nodes)
     row, col = row[order], col[order]
     new = torch.ones_like(row, dtype=torch.bool)
     new[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
     if weight is not None:
-        weight = weight[between].repeat(2)[order]
+        weight = weight[order]
         largest = weight.new_empty(int(new.sum()))
         weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
     rows = torch.arange(num_nodes + 1, device=row.device)

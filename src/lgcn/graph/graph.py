@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lgcn.graph.adjacency import Adjacency
-from lgcn.graph.convert import adjacency_from_edge_index, arguments_from_pyg, to_pyg
+from lgcn.graph.convert import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.graph.csr import (
     CSR,
     INTEGER_DTYPES,
@@ -149,10 +149,14 @@ class Graph:
         num_nodes: int | None = None,
         *,
         edge_weight: Tensor | None = None,
-        undirected: bool = False,
+        directed: bool = False,
         **node_data: Any,
     ) -> Graph:
         """Creates a graph from PyG's [2, E] `edge_index` or a sparse adjacency.
+
+        Like every function that makes a graph from a user's edges, it merges duplicate edges
+        (the largest weight wins), leaves out self-loops, and sorts each row by node number. For a
+        graph with duplicates or self-loops, see `as_given`.
 
         Args:
             edge_index: Sources and targets in shape [2, E]; or a sparse tensor of shape
@@ -160,23 +164,51 @@ class Graph:
             num_nodes: Number of nodes. (default: the number of rows of `x`, else the largest
                 number in `edge_index` plus one)
             edge_weight: One weight per edge. (default: none)
-            undirected: Adds the reverse of every edge, then removes duplicates and self-loops and
-                sorts each row. (default: edges are taken as they are)
+            directed: Whether only an edge's target aggregates from its source. (default:
+                `False`, every edge counts both ways)
             **node_data: The other fields of `lgcn.Graph`.
         """
-        matrix = adjacency_from_edge_index(
+        matrix = simple_adjacency(
             edge_index,
             num_nodes,
             x=node_data.get("x"),
             edge_weight=edge_weight,
-            undirected=undirected,
+            directed=directed,
         )
         return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
 
     @classmethod
-    def from_pyg(cls, data: Data, name: str = "graph") -> Graph:
-        """Creates a graph from PyG's `Data` or `Batch`."""
-        return cls.from_edge_index(**arguments_from_pyg(data), name=name)
+    def as_given(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        **node_data: Any,
+    ) -> Graph:
+        """Creates a graph of exactly the given edges, as a layer of PyG takes them.
+
+        Edges are directed. Duplicates and self-loops stay, and each row keeps the order of its
+        edges. This is what a layer such as `lgcn.LGConv` does with a raw `edge_index`.
+
+        Args:
+            edge_index, num_nodes, edge_weight, **node_data: As in `from_edge_index`.
+        """
+        matrix = adjacency_as_given(
+            edge_index, num_nodes, x=node_data.get("x"), edge_weight=edge_weight
+        )
+        return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
+
+    @classmethod
+    def from_pyg(cls, data: Data, name: str = "graph", *, directed: bool = False) -> Graph:
+        """Creates a graph from PyG's `Data` or `Batch`.
+
+        Args:
+            data: With `edge_index` or `adj_t`.
+            name: The graph's name. (default: `"graph"`)
+            directed: As in `from_edge_index`. (default: `False`)
+        """
+        return cls.from_edge_index(**arguments_from_pyg(data), name=name, directed=directed)
 
     def to_pyg(self) -> Data:
         """Returns the graph as PyG's `Data` with an `edge_index`. Sparse features stay sparse."""

@@ -392,7 +392,7 @@ class TrainedRun:
             options: All that is known of the tables.
             labels: Whether to read labels of new tables; ``None`` for the tables of the training.
         """
-        from lgcn.tables.paths import OF_FEATURES
+        from lgcn.tables.early_checks import OF_FEATURES
 
         if not self._run.has_encoder:
             raise UsageError(

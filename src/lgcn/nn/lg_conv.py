@@ -274,7 +274,7 @@ class LGConv(RowLayer):
             num_targets = _num_targets(edge_index, own)
             return to_csr(edge_index, num_targets, source.size(0), edge_weight)
         else:
-            graph = Graph.from_edge_index(edge_index, source.size(0), edge_weight=edge_weight)
+            graph = Graph.as_given(edge_index, source.size(0), edge_weight=edge_weight)
         return graph.adjacency(**self.adjacency_options)
 
     def __repr__(self) -> str:

@@ -293,7 +293,7 @@ class LGCN(Module):
 
 def _as_graph(x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None) -> Graph:
     if not isinstance(edge_index, Graph):
-        return Graph.from_edge_index(edge_index, x.size(0), edge_weight=edge_weight)
+        return Graph.as_given(edge_index, x.size(0), edge_weight=edge_weight)
     if edge_weight is not None:
         raise ValueError("edge_weight must be None with a Graph, which holds its own weights")
     return edge_index

@@ -1,4 +1,4 @@
-"""From the ids in edges to numbers of nodes, whatever is known of the nodes beforehand."""
+"""From the ids in edges to node numbers, with or without a node table."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -17,7 +17,7 @@ from lgcn.store.growing_index import GrowingIndex
 from lgcn.tables.columns import quoted
 from lgcn.tables.from_tables import refuse_edge_as_header
 from lgcn.tables.ids import NodeIndex, as_integers
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.jit import jit
 from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.progress import OnProgress
@@ -35,8 +35,8 @@ class KnownNodes:
         drop: Whether edges that name no node are left out, else they are bad rows.
 
     Attributes:
-        integer: Whether ids are whole numbers, else texts.
-        num_unknown: Edges so far that name no node and are left out without more ado.
+        integer: Whether ids are whole numbers, else strings.
+        num_unknown: Edges so far that name no node and are left out.
         num_refused: Edges so far that name no node and count as bad rows.
     """
 
@@ -74,7 +74,7 @@ class KnownNodes:
 
 
 class NewTexts:
-    """Texts that are numbered in the order in which they first occur.
+    """Strings, numbered in the order in which they first occur.
 
     Args:
         memory: Bytes that they may take.
@@ -104,9 +104,9 @@ class NewTexts:
 
 
 class NewIntegers:
-    """Whole numbers, which are node numbers as they are if most of them occur.
+    """Whole numbers, which are used as node numbers if at least half of them occur.
 
-    That is known at the end only, so that until then the spool has ids.
+    That is known only at the end; until then the spool holds ids.
     """
 
     integer = True
@@ -134,7 +134,7 @@ class NewIntegers:
             if num_nodes // 8 > memory:
                 raise DataError(
                     f"{num_nodes} nodes need {format_memory(num_nodes // 8)} while their ids are "
-                    f"looked at; {format_memory(memory)} are left. Raise memory"
+                    f"counted; {format_memory(memory)} are left. Raise memory"
                 )
             seen = np.zeros((num_nodes >> 3) + 1, np.uint8)
             for source, target, _ in spool.chunks(CHUNK):

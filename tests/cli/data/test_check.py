@@ -10,12 +10,12 @@ from rich.console import Console
 
 from lgcn import Graph, load_dataset
 from lgcn.cli.data.check import render
-from lgcn.datasets.check import Report, check_graph
+from lgcn.datasets.check import GraphReport, check_graph
 
 from ...datasets.test_check import graphs
 
 
-def text(report: Report) -> str:
+def text(report: GraphReport) -> str:
     out = io.StringIO()
     Console(file=out, width=120).print(render(report))
     return out.getvalue()
@@ -25,7 +25,7 @@ def test_a_good_graph() -> None:
     shown = text(check_graph(load_dataset("digits")))
     assert "Nothing looks wrong" in shown
     assert "undirected, unweighted" in shown
-    assert "10 in all" in shown
+    assert "one per node, 10 in all" in shown
     assert "█" in shown
 
 
@@ -41,11 +41,11 @@ def test_any_report(graph: Graph) -> None:
 
 
 @pytest.fixture
-def report() -> Report:
-    return check_graph(Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2))
+def report() -> GraphReport:
+    return check_graph(Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2))
 
 
-def test_the_users_words_are_no_markup(report: Report) -> None:
+def test_the_users_words_are_no_markup(report: GraphReport) -> None:
     columns = [{"name": "[red]", "kind": "number", "width": 1}]
     named = replace(
         report,
@@ -66,7 +66,7 @@ def test_an_empty_graph() -> None:
     assert "the graph has no node" in text(check_graph(nothing))
 
 
-def test_long_lists_are_cut(report: Report) -> None:
+def test_long_lists_are_cut(report: GraphReport) -> None:
     columns = [{"name": f"c{i}", "kind": "number", "width": 1} for i in range(45)]
     shown = text(replace(report, columns=columns, classes={f"k{i}": 1 for i in range(1041)}))
     assert "c39" in shown

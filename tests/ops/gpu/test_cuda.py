@@ -129,7 +129,7 @@ def test_cuda_compiles_a_layer_without_a_break() -> None:
     rowptr, col = large_graph(0)
     num_nodes = rowptr.numel() - 1
     edge_index = torch.stack([col % num_nodes, reference.row_of_entry(rowptr)]).unique(dim=1)
-    graph = Graph.from_edge_index(edge_index, num_nodes)
+    graph = Graph.as_given(edge_index, num_nodes)
     conv, x = LGConv(33, 16, k=8).cuda(), normal(num_nodes, 33)
     results = []
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):

@@ -49,7 +49,7 @@ def test_every_node_starts_a_walk_in_each_pass(random_graph: RandomGraph) -> Non
 
 def test_steps_are_those_of_the_transition_matrix() -> None:
     edges = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (2, 3), (3, 5)]
-    graph = Graph.from_edge_index(torch.tensor(edges).t(), 6, undirected=True)
+    graph = Graph.from_edge_index(torch.tensor(edges).t(), 6)
     walks = random_walks(graph, 4000, 5, seed=3)
     # Steps that follow one another are drawn apart: each of them is tested by itself.
     for step in range(4):
@@ -82,11 +82,11 @@ def test_threads_and_passes_do_not_change_the_walks(random_graph: RandomGraph) -
 
 
 def test_nodes_without_neighbours_and_empty_graphs() -> None:
-    lonely = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 3)
+    lonely = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 3)
     walks = random_walks(lonely, 2, 4)
     assert sorted(walks[:, 0].tolist()) == [0, 0, 1, 1, 2, 2]
     assert (walks[:, 1:] == -1).all()
-    empty = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 0)
+    empty = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 0)
     assert random_walks(empty, 2, 4).shape == (0, 4)
 
 

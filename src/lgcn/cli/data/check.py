@@ -15,7 +15,7 @@ from lgcn.cli.words import in_flags
 from lgcn.errors import UsageError
 
 if TYPE_CHECKING:
-    from lgcn.datasets.check import Report
+    from lgcn.datasets.check import GraphReport
 
 BAR = 30  # characters of the longest bar
 MOST_ROWS = 40  # of a table of columns or classes
@@ -60,7 +60,7 @@ def check(
         out.print(render(report))
 
 
-def render(report: "Report") -> RenderableType:
+def render(report: "GraphReport") -> RenderableType:
     """The report with tables and bars: ``rich.print(render(report))``.
 
     Args:
@@ -81,7 +81,7 @@ def render(report: "Report") -> RenderableType:
     ]
     parts.append(_bars("\nNodes by number of neighbours", "neighbours", degrees))
     if report.classes:
-        head = "class" if report.labels.startswith("one") else "label"
+        head = "class" if report.labels == "one per node" else "label"
         classes = list(report.classes.items())[:MOST_ROWS]
         parts += [_bars(f"\nNodes by {head}", head, classes), *_more(len(report.classes))]
     for title, lines, style in (
@@ -120,7 +120,7 @@ def _more(number: int) -> list[Text]:
     return [Text(f"and {number - MOST_ROWS:,} more")] if number > MOST_ROWS else []
 
 
-def _sizes(report: "Report") -> list[tuple[str, str]]:
+def _sizes(report: "GraphReport") -> list[tuple[str, str]]:
     degree = report.degree
     kinds = [
         "directed" if report.directed else "undirected",

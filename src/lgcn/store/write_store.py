@@ -1,4 +1,4 @@
-"""What is written into a store: a whole graph, or its features and ids part by part."""
+"""Writing a graph into a store: as a whole, or its features and ids part by part."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.ops.structure import transpose
-from lgcn.store.arguments import FeatureKind, feature_kind
+from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.format import DTYPES
 from lgcn.store.writer import StoreWriter
+from lgcn.utils.row_blocks import row_blocks
 
-_BLOCK = 1 << 22  # values that are converted at a time
+_BLOCK = 1 << 22  # values converted at a time
 
 
 def write_store(
@@ -26,28 +27,24 @@ def write_store(
     *,
     features: FeatureKind = "float32",
     node_ids: Any = None,
-    directed: bool | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Writes a graph that is in memory, or in another store, as a store.
+    """Writes a graph to a store. It may be in memory or in another store.
 
     Args:
-        path: The store's folder.
-        graph: The graph. ``n_id`` and ``node_weight`` are not stored.
-        features: How to store them. ``"uint8"`` divides the range of each feature into 255 steps.
-            Sparse features stay sparse, and cannot be that. (default: ``"float32"``)
-        node_ids: An array of integers or texts. (default: ``graph.node_ids``)
-        directed: Whether an edge does not imply its reverse. (default: found by sorting all edges)
-        overwrite: Replace a store that is there. (default: ``False``)
+        path: Folder of the store.
+        graph: The graph. `n_id` and `node_weight` are not stored.
+        features: How to store features: `"float32"`, `"float16"`, `"bfloat16"`, or `"uint8"`, which
+            divides the range of each feature into 255 steps. Sparse features stay sparse, and
+            cannot be `"uint8"`. (default: `"float32"`)
+        node_ids: An array of integers or strings. (default: `graph.node_ids`)
+        overwrite: Replace an existing store. (default: `False`)
     """
     feature_kind(features)
     matrix = CSR(*graph.adjacency()[:2], graph.edge_weight)
-    reverse, found = _transpose(matrix)
-    directed = found if directed is None else directed
+    directed = not _is_symmetric(matrix)
     with StoreWriter(path, overwrite=overwrite) as writer:
-        _write_adjacency(writer, "", matrix)
-        if directed:
-            _write_adjacency(writer, "transpose_", reverse)
+        _write_adjacency(writer, matrix)
         if graph.degree is not None:
             writer.append("degree", "float32").write(graph.degree.float().numpy())
         if graph.x is not None:
@@ -71,29 +68,26 @@ def write_store(
         )
 
 
-def _transpose(matrix: CSR) -> tuple[CSR, bool]:
-    """The transposed matrix, and whether it differs from the matrix, whatever the order of rows."""
+def _is_symmetric(matrix: CSR) -> bool:
+    """Whether every edge has a reverse of the same weight, whatever the order within rows."""
     nodes = matrix.rowptr.numel() - 1
     by_col = transpose(matrix.rowptr, matrix.col, nodes)
     again = transpose(by_col.colptr, by_col.row, nodes)  # the matrix, its rows sorted
-    directed = not torch.equal(by_col.colptr, again.colptr) or not torch.equal(
-        by_col.row, again.row
-    )
-    weight = None
-    if matrix.weight is not None:
-        weight = matrix.weight[by_col.entry.long()]
-        directed = directed or not torch.equal(weight, weight[again.entry.long()])
-    return CSR(by_col.colptr, by_col.row, weight), directed
+    if not torch.equal(by_col.colptr, again.colptr) or not torch.equal(by_col.row, again.row):
+        return False
+    if matrix.weight is None:
+        return True
+    weight = matrix.weight[by_col.entry.long()]
+    return torch.equal(weight, weight[again.entry.long()])
 
 
-def _write_adjacency(writer: StoreWriter, prefix: str, matrix: CSR) -> None:
+def _write_adjacency(writer: StoreWriter, matrix: CSR) -> None:
     nodes = matrix.rowptr.numel() - 1
     col = col_dtype(nodes)
-    writer.append(f"{prefix}rowptr", "int64").write(matrix.rowptr.long().numpy())
-    writer.append(f"{prefix}col", col).write(matrix.col.numpy().astype(DTYPES[col]))
+    writer.append("rowptr", "int64").write(matrix.rowptr.long().numpy())
+    writer.append("col", col).write(matrix.col.numpy().astype(DTYPES[col]))
     if matrix.weight is not None:
-        weight = matrix.weight.float().numpy()
-        writer.append(f"{prefix}edge_weight", "float32").write(weight)
+        writer.append("edge_weight", "float32").write(matrix.weight.float().numpy())
 
 
 def col_dtype(num_cols: int) -> str:
@@ -108,8 +102,7 @@ def write_features(writer: StoreWriter, graph: Graph, features: FeatureKind) -> 
         _write_sparse(writer, graph.features(), features)
         return
     width = graph.num_features
-    step = max(1, _BLOCK // max(width, 1))
-    blocks = [slice(start, start + step) for start in range(0, graph.num_nodes, step)]
+    blocks = [slice(*rows) for rows in row_blocks(graph.num_nodes, _BLOCK // max(width, 1))]
     scale = None
     if features == "uint8":
         low, high = np.full(width, np.inf), np.full(width, -np.inf)
@@ -161,7 +154,7 @@ def encode_features(values: Any, features: FeatureKind, scale: Any = None) -> An
         if (np.isinf(half) & np.isfinite(values)).any():
             raise DataError("features beyond 65504 do not fit into float16; use bfloat16")
         return half
-    step = np.where(scale[0] > 0, scale[0], 1)  # a feature that is the same everywhere
+    step = np.where(scale[0] > 0, scale[0], 1)  # a constant feature has step 0
     return np.clip(np.rint((values - scale[1]) / step), 0, 255).astype(np.uint8)
 
 
@@ -175,7 +168,7 @@ def _write_labels(writer: StoreWriter, y: Tensor) -> None:
 
 
 def write_ids(writer: StoreWriter, ids: Any) -> None:
-    """Writes the user's ids, an array of integers or of texts that are all there."""
+    """Writes the user's ids, an array of integers or strings without missing entries."""
     import pyarrow as pa
 
     from lgcn.tables.ids import to_ids

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from lgcn.errors import DataError
-from lgcn.store import array_tables
-from lgcn.store.array_tables import ArrayTable
+from lgcn.store import numpy_files
+from lgcn.store.numpy_files import ArrayTable
 
 PAIRS = np.arange(14).reshape(7, 2)
 
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_tables, "ROWS", 3)
+    monkeypatch.setattr(numpy_files, "ROWS", 3)
 
 
 @pytest.mark.parametrize("packed", [np.savez, np.savez_compressed, None])
@@ -55,7 +55,7 @@ def test_columns_of_numbers_texts_and_vectors(tmp_path: Path) -> None:
     [
         ({"edges": np.zeros((3, 3))}, r"shape \[E, 2\] or \[2, E\], got \[3, 3\]"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, "one length, got 'a' with 3, 'b' with 4"),
-        ({"a": np.array([{}], dtype=object)}, "a must hold numbers or texts, got object"),
+        ({"a": np.array([{}], dtype=object)}, "a must hold numbers or strings, got object"),
         ({"a": np.zeros((2, 2, 2))}, "one dimension, or two"),
         ({"a": np.asfortranarray(np.zeros((3, 2)))}, "in Fortran order"),
         ({}, "holds no arrays"),

@@ -1,4 +1,4 @@
-"""Checks of what a user asks of a store, before anything is imported that takes long."""
+"""Checks of a user's arguments about stores, before anything is imported that takes long."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lgcn.errors import UsageError
-from lgcn.store.format import ARRAYS, HEADER, file_of, is_store
+from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
 from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.numbers import whole_number
 from lgcn.utils.sizes import parse_memory
@@ -22,16 +22,16 @@ def feature_kind(features: str) -> None:
 
 
 def check_target(path: Path, overwrite: bool) -> None:
-    """Refuses a path that exists, and with ``overwrite`` one that is not a store and no more."""
+    """Refuses a path that exists; with ``overwrite``, one that is not a store and nothing else."""
     if not os.path.lexists(path):
         return
     if not overwrite:
         raise UsageError(f"{path} exists. Give another path, or overwrite=True")
     if path.is_symlink() or not is_store(path):
-        raise UsageError(f"{path} is not a store, so that it is not overwritten. Give another path")
+        raise UsageError(f"{path} is not a store, so it is not overwritten. Give another path")
     if others := foreign_files(path):
         raise UsageError(
-            f"{path} has files that are not of a store ({others[0]!r}), so that it is not "
+            f"{path} has files that do not belong to a store ({others[0]!r}), so it is not "
             "overwritten. Give another path"
         )
 
@@ -44,8 +44,8 @@ def check_new_store(path: Path, features: str, memory: str, overwrite: bool) -> 
 
 
 def foreign_files(folder: Path) -> list[str]:
-    """What is in a folder and is not of a store, or of one that is being written."""
-    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS)}
+    """Files in a folder that do not belong to a store, not even to one that is being written."""
+    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS | UNUSED)}
     return sorted(path.name for path in folder.iterdir() if path.name not in known)
 
 

@@ -1,4 +1,4 @@
-"""Reading the files of a store, none of which is believed before it was looked at."""
+"""Reading the files of a store, none of which is trusted before it is checked."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check_size(path: Path, size: int, array: Array) -> None:
         state = "cut short" if size < array.num_bytes else "too long"
         raise DataError(
             f"{path} is {state}: it must have {array.num_bytes} bytes ({array.dtype}, shape "
-            f"{list(array.shape)}), got {size}. Write the store anew"
+            f"{list(array.shape)}), got {size}. Write the store again"
         )
 
 
@@ -101,7 +101,7 @@ def digests(folder: Path, header: Mapping[str, Any], arrays: Mapping[str, Array]
     """Reads all files in threads, checks the values that are used as an index, and hashes them.
 
     A checksum is the SHA-256 of the SHA-256 digests of the file's pieces of :data:`PIECE` bytes, so
-    that any number of threads can work on one file. Memory is one piece a thread.
+    that any number of threads can work on one file. Memory is one piece per thread.
     """
     names = header["label_names"]
     limits = _limits(header, arrays, None if names is None else len(names))
@@ -171,13 +171,11 @@ Check = Callable[[Any], str | None]
 def _limits(
     header: Mapping[str, Any], arrays: Mapping[str, Array], num_classes: int | None
 ) -> dict[str, Check]:
-    """For each array whose values have limits, a function that says what is wrong with some."""
+    """For each array with limits on its values, a function that says what is wrong with them."""
     nodes, features = header["num_nodes"], header["num_features"]
     found: dict[str, Check] = {name: _rises for name in OFFSETS}
-    found |= dict.fromkeys(("col", "transpose_col"), _between(0, nodes))
-    found["x_col"] = _between(0, features)
-    weights = ("edge_weight", "transpose_edge_weight", "degree", "x_scale", "x_offset")
-    found |= dict.fromkeys(weights, _finite)
+    found |= {"col": _between(0, nodes), "x_col": _between(0, features)}
+    found |= dict.fromkeys(("edge_weight", "degree", "x_scale", "x_offset"), _finite)
     found |= {f"{split}_mask": _truths for split in ("train", "val", "test")}
     if "y" in arrays:
         matrix = header["multi_label"]
@@ -207,12 +205,12 @@ def _finite(values: Any) -> str | None:
 
 
 def _truths(values: Any) -> str | None:
-    # Other bytes than these two are not booleans, though NumPy takes any.
+    # Only the bytes 0 and 1 are booleans, though NumPy accepts any.
     found = values.view(np.uint8)
     return None if found.size == 0 or found.max() <= 1 else "a mask must have zeros and ones only"
 
 
 def num_threads() -> int:
-    """The processors this process may use, up to a number that any disk keeps busy."""
+    """The number of processors this process may use, at most eight."""
     affinity = getattr(os, "sched_getaffinity", None)
     return min(8, len(affinity(0)) if affinity else os.cpu_count() or 1)

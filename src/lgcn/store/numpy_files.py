@@ -1,4 +1,4 @@
-"""NumPy files as tables of which a part is read at a time."""
+"""Tables in NumPy files (``.npz``, ``.npy``), read in parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from lgcn.errors import DataError, first_line_of
 from lgcn.tables.open_table import to_column
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.row_blocks import row_blocks
 
 ROWS, VALUES = 1 << 17, 1 << 21  # in a batch, at most
 
@@ -40,7 +41,7 @@ class _Column(NamedTuple):
 
 
 class ArrayTable(TableSource):
-    """A ``.npz`` file, each array a column, or the pairs of nodes in a ``.npy`` file.
+    """An ``.npz`` file, in which each array is a column, or pairs of nodes in a ``.npy`` file.
 
     Args:
         path: The file.
@@ -104,7 +105,7 @@ class ArrayTable(TableSource):
         name = member.removesuffix(".npy")
         if dtype.hasobject or dtype.fields is not None:
             raise DataError(
-                f"{self.name}: {name or 'the array'} must hold numbers or texts, got {dtype}"
+                f"{self.name}: {name or 'the array'} must hold numbers or strings, got {dtype}"
             )
         if not member or (role == "edges" and name == "edges"):
             if len(shape) != 2 or 2 not in shape:
@@ -146,11 +147,10 @@ class ArrayTable(TableSource):
                 files.append(stack.enter_context(self._open(column.member)))
                 _header(files[-1])
                 _skip(files[-1], column.skip * column.dtype.itemsize)
-            rows = max(1, min(ROWS, VALUES // max(1, sum(column.width for column in wanted))))
-            for start in range(0, max(self.num_rows, 1), rows):
-                count = min(rows, self.num_rows - start)
+            rows = min(ROWS, VALUES // max(1, sum(column.width for column in wanted)))
+            for start, stop in row_blocks(self.num_rows, rows, at_least_one=True):
                 arrays = [
-                    to_column(column.rows(file, count, self.name), name, self.name)
+                    to_column(column.rows(file, stop - start, self.name), name, self.name)
                     for name, column, file in zip(columns, wanted, files, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, list(columns))

@@ -1,6 +1,6 @@
-"""CSV files and their kin, read by Arrow.
+"""Reading CSV, TSV and other text files, with Arrow.
 
-Python looks at a file only where Arrow refused it, to find the line that is wrong.
+Python reads a file only where Arrow refused it, to find the line that is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow.csv
 
 from lgcn.errors import DataError, UsageError, first_line_of
 from lgcn.tables.columns import listed
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 
 DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 21  # bytes of a text file at a time; a row must fit
@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 
 
-class TextTable(TableSource):
-    """CSV and its kin; the first line that is not empty has the names of the columns.
+class CsvTable(TableSource):
+    """A CSV, TSV or other text file; the first line that is not empty has the column names.
 
     Attributes:
         delimiter: Between cells.
@@ -98,18 +98,18 @@ class TextTable(TableSource):
             raise error_there
         if not names:
             raise DataError(
-                f"{self.name} is empty. It must have a line of column names, then a line a row"
+                f"{self.name} is empty. It must have a line of column names, then one line per row"
             )
         if len(names) == 1:
             others = [d for d in DELIMITERS if d != self.delimiter and d in names[0]]
             if others:
                 raise DataError(
-                    f"{self.name}, line {rows.line_num}: {self.delimiter!r} parts no columns, but "
-                    f"the line has {others[0]!r}. "
+                    f"{self.name}, line {rows.line_num}: {self.delimiter!r} separates no columns, "
+                    f"but the line has {others[0]!r}. "
                     + (
                         f"Give delimiter={others[0]!r}"
                         if guessed
-                        else "The delimiter that is given is for both tables: write them with one"
+                        else "The delimiter is for both tables: write them with the same one"
                     )
                 )
         if all(_NUMBER.fullmatch(name) for name in names):
@@ -141,8 +141,8 @@ class TextTable(TableSource):
         self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
     ) -> Any:
         with self._damage(types):
-            # Arrow keeps all text until the end where it guesses the types of columns, in case it
-            # has to change its mind. So it guesses by the first block, and again only if it must.
+            # Where Arrow guesses the types of columns, it keeps all text until the end, in case a
+            # guess was wrong. So it guesses from the first block, and from all only if it must.
             guess = pyarrow.csv.open_csv(str(self.path), **self._options(columns, types)).schema
             guess = {column.name: column.type for column in guess if _is_safe(column.type)}
             try:
@@ -169,11 +169,11 @@ class TextTable(TableSource):
             yield batch
 
     def batch_memory(self, num_columns: int) -> int:
-        return 16 * BLOCK  # text that is read ahead, and what becomes of it
+        return 16 * BLOCK  # text that is read ahead, and the columns made from it
 
     def where(self, rows: Sequence[int]) -> list[str]:
         lines, wanted = [], set(rows)
-        with suppress(*_UNREADABLE):  # a cell may be longer than Python takes
+        with suppress(*_UNREADABLE):  # a cell may be longer than Python accepts
             for number, (line, _) in enumerate(self._rows()):
                 if number in wanted:
                     lines.append(f"line {line}")
@@ -224,7 +224,7 @@ class TextTable(TableSource):
                             f"{wanted}, got {_short(cells[place])}. {why or 'Correct the cell'}"
                         )
             if num_rows == 0:
-                return DataError(f"{self.name} has column names but no rows. Add a line a row")
+                return DataError(f"{self.name} has column names but no rows. Add one line per row")
         except _UNREADABLE as other:
             error = other
         return DataError(
@@ -289,20 +289,20 @@ class TextTable(TableSource):
 
 
 def _is_safe(kind: Any) -> bool:
-    """Whether a guess by the first block is what Arrow would guess by all, if all can be read."""
+    """Whether a guess from the first block is what Arrow would guess from all blocks."""
     return not (pa.types.is_null(kind) or pa.types.is_binary(kind))
 
 
 def _codec(encoding: str) -> str:
-    """The name of a text encoding; some codecs of Python are for other things, or incomplete."""
+    """The name of a text encoding. Some of Python's codecs are for other things, or incomplete."""
     "a,1\n".encode(encoding).decode(encoding, errors="replace")
     return codecs.lookup(encoding).name
 
 
 def _guess_delimiter(head: str, most_usual: str | None = None) -> str:
-    """The one that parts the first lines into the same number of cells, the more the better.
+    """The delimiter that splits the first lines into the same number of cells, the more the better.
 
-    Or ``most_usual``, where one of these lines has it.
+    Or ``most_usual``, if one of these lines has it.
     """
     lines = head.splitlines()[:20]
     lines = [line for line in (lines[:-1] if len(head) >= _HEAD else lines) if line.strip()]

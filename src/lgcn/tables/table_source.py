@@ -1,4 +1,4 @@
-"""What all tables of users have in common, wherever they come from."""
+"""The base class of all tables that users pass: files and tables in memory."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 import pyarrow as pa
 
 from lgcn.errors import DataError, UsageError
-from lgcn.tables.columns import decoded, did_you_mean, holds_texts, quoted
+from lgcn.tables.columns import column_hint, decoded, holds_texts, quoted
 
 LONGEST_NAME = 1000  # characters of a column's name, which messages repeat
 
 
 class TableSource:
-    """A table that says its name and where a row is.
+    """A table that knows its name and where each row is.
 
     Attributes:
         name: For messages: the path, or what the caller calls the table.
         columns: Names of the columns.
         path: The file, if it is one.
-        textual: Whether its columns have no types but those that are guessed.
+        textual: Whether the types of its columns are guessed from text.
     """
 
     name: str
@@ -43,7 +43,7 @@ class TableSource:
         raise NotImplementedError
 
     def batch_memory(self, num_columns: int) -> int:
-        """Bytes that :meth:`batches` takes at a time, about."""
+        """Approximate memory in bytes that :meth:`batches` needs at a time."""
         return 0
 
     def where(self, rows: Sequence[int]) -> list[str]:
@@ -59,7 +59,7 @@ class TableSource:
         if name not in self.columns:
             raise UsageError(
                 f"{self.name}: {argument} must be one of its columns, got {quoted(name)}; "
-                f"{did_you_mean(str(name), self.columns)}"
+                f"{column_hint(name, self.columns)}"
             )
         return name
 
@@ -78,7 +78,7 @@ class TableSource:
                 )
 
     def _sound(self, table: Any, first_row: int = 0) -> Any:
-        """``table``, rows of this one, once its texts are known to be UTF-8.
+        """Rows of this table, after a check that their strings are UTF-8.
 
         Arrow takes that for granted where a program says so. Dictionaries of string views, for
         which it has few functions, become plain texts.

@@ -1,7 +1,7 @@
-"""Large text files in blocks of whole rows, so that a broken row costs no other.
+"""Large CSV files in blocks of whole rows, so that a broken row does not affect others.
 
-A block is read by Arrow. Where Arrow refuses it, it is halved until the part that is wrong is
-small; that is read by Python, row by row.
+Arrow reads a block. If Arrow refuses it, it is halved until the wrong part is small; Python reads
+that part row by row.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from lgcn.errors import DataError
 from lgcn.tables.columns import quoted
-from lgcn.tables.text import TextTable
+from lgcn.tables.csv_files import CsvTable
 from lgcn.utils.jit import jit
 
 MAX_ROW = 1 << 24  # bytes
@@ -30,15 +30,15 @@ _MISSING = frozenset(pyarrow.csv.ConvertOptions().null_values)
 _QUOTE = ord('"')
 
 
-class TextBlock(NamedTuple):
-    """Some rows: an Arrow array a column, and where a row is."""
+class CsvBlock(NamedTuple):
+    """Some rows: one Arrow array per column, and where each row is."""
 
     columns: list[Any]
     where: Callable[[int], str]
 
 
-class TextBlocks:
-    """The rows of a text file, those that cannot be read left out.
+class CsvBlocks:
+    """The rows of a text file, without those that cannot be read.
 
     Args:
         table: The file.
@@ -50,7 +50,7 @@ class TextBlocks:
 
     def __init__(
         self,
-        table: TextTable,
+        table: CsvTable,
         columns: Sequence[str],
         types: Mapping[str, Any],
         size: int,
@@ -62,7 +62,7 @@ class TextBlocks:
         self._refuse = refuse
         self._newline = b"\n"
 
-    def __iter__(self) -> Iterator[TextBlock]:
+    def __iter__(self) -> Iterator[CsvBlock]:
         for line, block in self._blocks():
             yield from self._parse(block, line)
 
@@ -159,7 +159,7 @@ class TextBlocks:
             ),
         )
 
-    def _parse(self, block: bytes, line: int) -> Iterator[TextBlock]:
+    def _parse(self, block: bytes, line: int) -> Iterator[CsvBlock]:
         try:
             table = self._read(block, dict(zip(self._columns, self._types, strict=True)))
         except (pa.ArrowInvalid, pa.ArrowKeyError):
@@ -173,7 +173,7 @@ class TextBlocks:
                 yield from self._parse(block[middle:], line + block.count(self._newline, 0, middle))
             return
         columns = [column.combine_chunks() for column in table.columns]
-        yield TextBlock(columns, lambda row: self._where(block, line, row))
+        yield CsvBlock(columns, lambda row: self._where(block, line, row))
 
     def _where(self, block: bytes, line: int, row: int) -> str:
         for number, (at, _) in enumerate(self._rows(block, line)):
@@ -194,7 +194,7 @@ class TextBlocks:
                 f"{self._table.name}, line {line + before}: not a readable row: {error}"
             ) from None
 
-    def _parse_slowly(self, block: bytes, line: int) -> TextBlock:
+    def _parse_slowly(self, block: bytes, line: int) -> CsvBlock:
         lines: list[int] = []
         found: list[list[Any]] = [[] for _ in self._columns]
         for at, cells in self._rows(block, line):
@@ -206,7 +206,7 @@ class TextBlocks:
                 for column, value in zip(found, values, strict=True):
                     column.append(value)
         columns = [pa.array(c, kind) for c, kind in zip(found, self._types, strict=True)]
-        return TextBlock(columns, lambda row: f"{self._table.name}, line {lines[row]}")
+        return CsvBlock(columns, lambda row: f"{self._table.name}, line {lines[row]}")
 
     def _values(self, cells: list[str]) -> tuple[list[Any], str]:
         """The values of a row in the columns, and what is wrong with them if anything is."""
@@ -236,11 +236,11 @@ class TextBlocks:
         return values, ""
 
 
-def column_types(table: TextTable, columns: Sequence[str], *, whole_file: bool) -> dict[str, Any]:
+def column_types(table: CsvTable, columns: Sequence[str], *, whole_file: bool) -> dict[str, Any]:
     """The types of the columns, by the first block or by all; what fits nothing else is text."""
     found: list[Any] = [pa.null() for _ in columns]
     text = dict.fromkeys(columns, pa.string())
-    blocks = TextBlocks(table, columns, text, BLOCK, lambda *_: None)
+    blocks = CsvBlocks(table, columns, text, BLOCK, lambda *_: None)
     for kinds in blocks.kinds():
         found = [_common(a, b) for a, b in zip(found, kinds, strict=True)]
         if not whole_file and not any(map(pa.types.is_null, found)):

@@ -1,7 +1,7 @@
-"""Checks of what a user says of tables that need no row of them: files, columns, choices.
+"""Checks of a user's arguments about tables that need none of their rows: files, columns, choices.
 
-Nothing here imports torch, and Arrow only to see columns, so that the command line can report a
-mistake at once.
+Nothing here imports torch, and Arrow is imported only to see columns, so that the command line can
+report a mistake at once.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def check_unknown_nodes(value: Any) -> None:
 
 
 def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
-    """Refuses files that are not there, and columns that they do not have.
+    """Raises an error for files that do not exist, and for columns that they do not have.
 
     Args:
-        edges, nodes, **options: See :func:`lgcn.from_tables`. Only paths are looked at.
+        edges, nodes, **options: See :func:`lgcn.from_tables`. Only paths are checked.
     """
     check_unknown_nodes(options.get("unknown_nodes", "error"))
     kinds = {

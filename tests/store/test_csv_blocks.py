@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn.errors import DataError
-from lgcn.store import text_blocks
-from lgcn.store.text_blocks import TextBlocks
-from lgcn.tables.text import TextTable
+from lgcn.store import csv_blocks
+from lgcn.store.csv_blocks import CsvBlocks
+from lgcn.tables.csv_files import CsvTable
 
 CELL = st.text(st.sampled_from("ab1 \",\n'é"), max_size=4)
 
 
-def table_of(path: Path, encoding: str = "utf-8") -> TextTable:
-    return TextTable(path, ".csv", None, encoding)
+def table_of(path: Path, encoding: str = "utf-8") -> CsvTable:
+    return CsvTable(path, ".csv", None, encoding)
 
 
-def rows_of(table: TextTable, types: dict[str, Any], size: int) -> tuple[list[Any], list[Any]]:
+def rows_of(table: CsvTable, types: dict[str, Any], size: int) -> tuple[list[Any], list[Any]]:
     """Rows as (line, cells), and what was refused."""
     refused: list[Any] = []
-    blocks = TextBlocks(table, list(types), types, size, lambda *what: refused.append(what))
+    blocks = CsvBlocks(table, list(types), types, size, lambda *what: refused.append(what))
     rows = []
     for block in blocks:
         for i, cells in enumerate(zip(*(c.to_pylist() for c in block.columns), strict=True)):
@@ -126,7 +126,7 @@ def test_quotes_that_are_never_closed(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_text('a,b\n1,2\n"3,4\n5,6\n' + "7,8\n" * 100)
     with pytest.raises(DataError, match=r"after line 3 opens with a double quote"):
         rows_of(table_of(path), {"a": pa.string()}, 8)
-    monkeypatch.setattr(text_blocks, "MAX_ROW", 100)
+    monkeypatch.setattr(csv_blocks, "MAX_ROW", 100)
     with pytest.raises(DataError, match=r"line 3: a row must have at most 100 bytes"):
         rows_of(table_of(path), {"a": pa.string()}, 8)
 
@@ -134,6 +134,6 @@ def test_quotes_that_are_never_closed(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_kinds_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,x\n2,3\n4.5,\n")
-    blocks = TextBlocks(table_of(path), ["a", "b"], {"a": None, "b": None}, 4, lambda *_: None)
+    blocks = CsvBlocks(table_of(path), ["a", "b"], {"a": None, "b": None}, 4, lambda *_: None)
     kinds = [[str(kind) for kind in row] for row in blocks.kinds()]
     assert kinds == [["int64", "string"], ["int64", "int64"], ["double", "null"]]
