@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-all test-gpu fuzz crash lint bench clean
+.PHONY: demo test test-all test-gpu fuzz crash lint docs bench clean
 
 # Of `make fuzz`: its time, and how many processes (none: one per core).
 FUZZ_MINUTES ?= 10
@@ -39,6 +39,11 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# Builds the documentation and serves it at http://127.0.0.1:8000; nothing is loaded from elsewhere.
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -1,8 +1,8 @@
-"""Runs all benchmarks, a process each, then writes their tables into docs/performance.md.
+"""Runs all benchmarks, one process each, then writes their tables into docs/evidence.
 
 python -m benchmarks [--device cpu|cuda] [--out FOLDER] [--quick] [NAME ...]
 
-The tables are written only where the results are those of benchmarks/results, not with --quick.
+The tables are written only if the results go to benchmarks/results, so not with --quick.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     if arguments.quick and arguments.out == RESULTS:
-        parser.error("--quick measures nothing worth keeping: give it another folder by --out")
+        parser.error("--quick results are not worth keeping: name another folder with --out")
     known = NAMES[arguments.device]
     for name in arguments.names:
         if name not in known:
@@ -49,7 +49,7 @@ def main() -> None:
     for name in arguments.names or known:
         print(f"== {name}", flush=True)
         command = [sys.executable, "-m", f"benchmarks.{name}", *flags(name, arguments)]
-        if subprocess.run(command).returncode != 0:  # the others' results are still wanted
+        if subprocess.run(command).returncode != 0:  # go on with the others
             failed.append(name)
     if arguments.out == RESULTS:
         subprocess.run([sys.executable, "-m", "benchmarks.report"], check=True)

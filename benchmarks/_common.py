@@ -1,4 +1,4 @@
-"""What the benchmarks share: the command line, the machine, fair timing, memory, the record."""
+"""Shared by the benchmarks: command line, machine, fair timing, memory, record."""
 
 import argparse
 import ctypes
@@ -7,7 +7,6 @@ import importlib
 import json
 import math
 import os
-import platform
 import shlex
 import statistics
 import sys
@@ -18,9 +17,10 @@ from typing import Any
 
 import numba
 import torch
-import torch_geometric
 
-# A graph for --quick, with the dense rivals in mind.
+from lgcn.utils.machine import hardware_and_versions
+
+# A graph for --quick, small enough for the dense baselines.
 QUICK_GRAPH: dict[str, Any] = {"num_nodes": 200, "num_val": 40, "labels_per_class": 5}
 RESULTS = Path("benchmarks/results")
 # Several times the L2 cache of any GPU, and long enough to overwrite that the CPU has launched the
@@ -29,7 +29,7 @@ FLUSH_BYTES = 2**30
 
 
 def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
-    """The flags that all benchmarks have: device, out, quick."""
+    """The options of every benchmark: device, out, quick."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -45,37 +45,22 @@ def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
 
 def machine(device: str = "cpu") -> dict[str, Any]:
     """The machine, the versions and the command that a record belongs to."""
-    cpu = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [
-            line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = models[0].partition(":")[2].strip() if models else cpu
     record: dict[str, Any] = {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
+        **hardware_and_versions(device),
         "load": round(os.getloadavg()[0], 1),  # of the last minute, this program's share included
         "threads": {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()},
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "numba": numba.__version__,
         "command": shlex.join(["python", *map(_short, sys.orig_argv[1:])]),
     }
     if device == "cuda":
-        properties = torch.cuda.get_device_properties(0)
         record |= {
-            "gpu": properties.name,
-            "gpu_gigabytes": round(properties.total_memory / 1e9),
-            "cuda": torch.version.cuda,
+            "gpu_gigabytes": round(torch.cuda.get_device_properties(0).total_memory / 1e9),
             "triton": importlib.import_module("triton").__version__,
         }
     return record
 
 
 def _short(argument: str) -> str:
-    """Paths of one machine say nothing on another: their last part is enough."""
+    """A path without its folders, which mean nothing on another machine."""
     return Path(argument).name if Path(argument).is_absolute() else argument
 
 
@@ -87,9 +72,9 @@ def compare(
 ) -> dict[str, float]:
     """Median seconds of each variant.
 
-    They take turns in one process, so that what else the machine does falls on all of them. One
-    untimed turn comes first, for compilation. A variant gets one timed turn at least, and no
-    further one that would take its timed turns over ``budget`` seconds.
+    The variants take turns in one process, so that other load on the machine affects all of them.
+    The first turn compiles and is not timed. A variant gets at least one timed turn, and no more
+    than fit into ``budget`` seconds.
     """
     clock = _cuda_seconds if device == "cuda" else _cpu_seconds
     seconds: dict[str, list[float]] = {name: [] for name in variants}
@@ -123,7 +108,7 @@ def _cuda_seconds(variant: Callable[[], object]) -> float:
 
 
 def peak_megabytes(function: Callable[[], object], device: str) -> float:
-    """What one call needs at most beyond what is held already. Call it once before."""
+    """Peak memory of one call beyond what is held already. Call it once before."""
     gc.collect()
     if device == "cuda":
         torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""The tables of docs/robustness.md, from the reports of `make fuzz` and `make crash`."""
+"""The tables of docs/evidence/robustness.md, from the reports of `make fuzz` and `make crash`."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ ATTACKS = ("fuzz", "crash")
 
 
 def attack_table(name: str) -> str:
-    """The table of a report in results/NAME-cpu.json, empty where there is none."""
+    """The table of a report in results/NAME-cpu.json, empty if there is none."""
     report = load(name, "cpu")
     if report is None:
         return ""

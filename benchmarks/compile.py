@@ -1,9 +1,9 @@
-"""What torch.compile adds to training on a GPU, with and without CUDA graphs.
+"""The effect of torch.compile on training on a GPU, with and without CUDA graphs.
 
 python -m benchmarks.compile [--device cpu|cuda] [--out FILE] [--quick]
 
-100 epochs of LGCN_sub on Cora, as in benchmarks/training_step.py. Compiling falls into the first,
-untimed turn.
+100 epochs of LGCN_sub on Cora, as in benchmarks/training_step.py. Compilation happens
+in the first turn, which is not timed.
 """
 
 from collections.abc import Callable

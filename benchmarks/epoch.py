@@ -1,12 +1,11 @@
-"""One epoch of LGCN on Cora against the dense formulation of the released program.
+"""One epoch of LGCN on Cora, compared with the dense form of the released program.
 
 python -m benchmarks.epoch [--device cpu|cuda] [--out FILE] [--quick]
 
-The released program multiplies the dense adjacency with the features to N x C x N products and
-ranks those; here the same is written in torch, with the same network, on the same sub-graph (one
-hop around the training nodes, 644 nodes) and on the whole graph (2708 nodes). An epoch is one
-forward, backward and optimiser step. Peak memory is what one epoch adds to
-what is held between epochs. --quick takes a small random graph.
+The released program ranks N x C x N products of the dense adjacency and the features. Here the same
+is written in torch, with the same network, on one hop around the training nodes (644 nodes) and on
+the whole graph (2708 nodes). An epoch is one forward, backward and optimiser step. Peak memory is
+what one epoch adds to what is held between epochs. --quick uses a small random graph.
 """
 
 from collections.abc import Callable
@@ -56,7 +55,7 @@ def cut(graph: Graph, device: str, whole: bool) -> Graph:
 
 
 def make_epoch(graph: Graph, dense: bool) -> Callable[[], None]:
-    """One epoch as a function; adjacency dropout is off in both, the rest are the defaults."""
+    """One epoch as a function; defaults, without adjacency dropout."""
     torch.manual_seed(0)
     model = LGCN(graph.num_features, graph.num_classes, adj_dropout=0.0).to(graph.col.device)
     reference = DenseLGCN(model, graph) if dense else None
@@ -75,7 +74,7 @@ def make_epoch(graph: Graph, dense: bool) -> Callable[[], None]:
 
 
 def check_equal(graph: Graph) -> None:
-    """Both compute the same before anything is timed."""
+    """Checks that both compute the same, before anything is timed."""
     model = LGCN(graph.num_features, graph.num_classes).to(graph.col.device).eval()
     # The convolutions of a GPU round to ten bits unless told not to, which hides what we look for.
     with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):

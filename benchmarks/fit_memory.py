@@ -1,12 +1,11 @@
-"""What LGCNClassifier.fit needs beyond the graph: no copy of the features, none of the edges.
+"""Memory that LGCNClassifier.fit needs beyond the graph: no copy of features or edges.
 
 python -m benchmarks.fit_memory [--out FILE] [--quick]
 
-Wide features and many edges, so that a copy of either would be seen. One epoch on sub-graphs and
-one on the whole graph, with the evaluation that follows it. What remains is the model's own: the
-layers' outputs and, for the default ranking, the normalised adjacency with self-loops. Then the
-largest graph that is still one batch, with the defaults for few labels and for many (which needs
-10 GB). Each measurement is a process of its own; a fit on a tiny graph comes first in it.
+Features and edges are large, so that a copy of either would show. One epoch on sub-graphs and one
+on the whole graph, each with its evaluation. Then the largest graph that is still one batch, with
+the defaults for few and for many labels (which needs 10 GB). Each measurement is its own process
+and begins with a fit on a tiny graph.
 """
 
 import argparse

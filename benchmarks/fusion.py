@@ -1,11 +1,11 @@
-"""What an LGConv would gain if its selection were fused with the first convolution, or recomputed.
+"""What an LGConv would gain from fusing selection and convolution, or from recomputing.
 
 python -m benchmarks.fusion [--device cpu|cuda] [--out FILE] [--quick]
 
-A fused kernel would not write the grid [N, k + 1, C] and not read it again; the backward would
-still need it, or select anew. So a copy of the grid, which reads and writes it once, bounds what
-fusing can save in the forward. Recomputing is what torch.utils.checkpoint does: of each of three
-layers only the input is kept, at the price of a second forward.
+A fused kernel would neither write nor read the grid [N, k + 1, C]; the backward would still need
+it, or select again. A copy of the grid reads and writes it once and bounds what fusing can save in
+the forward. Recomputing (torch.utils.checkpoint) keeps only the input of each of three layers, for
+the price of a second forward.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ LAYERS = 3
 def train_step(
     layers: Sequence[LGConv], x: Tensor, graph: Graph, *, recompute: bool
 ) -> tuple[Tensor, ...]:
-    """Forward and backward of the layers one after the other."""
+    """Forward and backward of a stack of layers."""
     leaf = x.detach().requires_grad_()
     out = leaf
     for conv in layers:

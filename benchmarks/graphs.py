@@ -43,7 +43,7 @@ def random_graph(
 
     Args:
         degrees: "poisson"; or "skewed", log-normal with sigma 1, so that there are hubs.
-        distinct: No neighbour twice in a row, for what cannot have parallel edges.
+        distinct: Every neighbour at most once per row, for code without parallel edges.
     """
     generator = torch.Generator(device).manual_seed(0)
     if degrees == "poisson":

@@ -1,11 +1,10 @@
-"""Epochs of training on the CPU with huge pages for torch's tensors, as lgcn asks for, and without.
+"""Training epochs on the CPU with and without huge pages for torch's tensors.
 
 python -m benchmarks.huge_pages [--out FILE] [--rounds 3] [--epochs 5] [--quick]
 
-The settings are the defaults for own data, with few labels and with many, on a graph of Pubmed's
-size that is one batch. torch reads once whether it is to ask for huge pages, so each measurement is
-a process, and the two take turns. A time is the median over the epochs of all processes, without
-the first of each.
+Defaults for own data, with few labels and with many, on a graph of Pubmed's size as one batch.
+torch reads the setting once, so each measurement is its own process, and the two take turns. A time
+is the median over the epochs of all processes, without the first epoch of each.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""The selection of the k largest neighbours, against the ways to write it in torch.
+"""Selecting the k largest neighbours, compared with ways to write it in torch.
 
 python -m benchmarks.k_largest [--device cpu|cuda] [--out FILE] [--quick]
 
-Timed are k_largest_values, which the layers call, k_largest, which gives node ids too, and both
-directions with the backward. A rival is left out of a shape where it would hold more memory than
-RIVAL_BYTES, or takes longer than RIVAL_SECONDS. The floor is the time in which a copy moves the
-bytes that must be moved.
+Times k_largest_values, which the layers call, and k_largest, which also returns node ids, each with
+and without the backward pass. A baseline that would hold more memory than BASELINE_BYTES, or takes
+longer than BASELINE_SECONDS, is left out. The floor is the time that a copy needs for the bytes
+that any implementation has to move.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from benchmarks._common import compare, machine, parse_arguments, peak_megabytes, write
+from benchmarks.baselines import BASELINES, Baseline, needed_bytes
 from benchmarks.graphs import Structure, random_graph, star
-from benchmarks.rivals import RIVALS, Rival, needed_bytes
 from lgcn.ops import atomics, k_largest, k_largest_values, reference
 
-RIVAL_BYTES = {"cpu": 6 * 2**30, "cuda": 32 * 2**30}
-RIVAL_SECONDS = 30  # of processor time, so that it means the same on a busy machine
-RIVAL_SORTED = 2 * 10**9  # numbers that a rival may sort on a GPU, about five seconds' work
-# Seconds that one variant may take in all turns; the slow rivals then get fewer.
+BASELINE_BYTES = {"cpu": 6 * 2**30, "cuda": 32 * 2**30}
+BASELINE_SECONDS = 30  # of CPU time, so that a busy machine does not change it
+MOST_SORTED = 2 * 10**9  # numbers that a baseline may sort on a GPU, about five seconds of work
+# Seconds per variant over all turns; slow baselines get fewer turns.
 BUDGET = {"cpu": 30.0, "cuda": 0.5}
 CUDA_COPY_BYTES = 2**32
 CHECKED_ROWS = 500
@@ -154,43 +154,44 @@ def check_rows(x: Tensor, graph: Structure, k: int, values: Tensor) -> None:
         raise RuntimeError("k_largest_values differs from its definition")
 
 
-def ready_rivals(
+def ready_baselines(
     shape: Shape, graph: Structure, x: Tensor, values: Tensor
-) -> tuple[dict[str, Rival], dict[str, str], dict[str, float]]:
-    """The rivals that fit and select the same, those left out and why, and peak memory."""
-    rivals, left_out, megabytes = {}, {}, {}
-    limit = RIVAL_BYTES[x.device.type]
-    for name, make in RIVALS.items():
+) -> tuple[dict[str, Baseline], dict[str, str], dict[str, float]]:
+    """The baselines that fit, why the others are left out, and peak memory."""
+    baselines, left_out, megabytes = {}, {}, {}
+    limit = BASELINE_BYTES[x.device.type]
+    for name, make in BASELINES.items():
         needed = needed_bytes(name, graph, shape.channels, shape.k)
         if needed > limit:
             left_out[name] = (
                 f"does not fit: about {needed / 2**30:.0f} GiB, limit {limit / 2**30:.0f} GiB"
             )
             continue
-        if name == "segment_sort" and x.is_cuda and graph.num_edges * shape.channels > RIVAL_SORTED:
-            left_out[name] = f"too slow: sorts more than {RIVAL_SORTED:.0e} numbers"
+        sorted_values = graph.num_edges * shape.channels
+        if name == "segment_sort" and x.is_cuda and sorted_values > MOST_SORTED:
+            left_out[name] = f"too slow: sorts more than {MOST_SORTED:.0e} numbers"
             continue
         if name == "dense" and not shape.distinct:
             left_out[name] = "cannot have parallel edges"
             continue
-        rivals[name] = rival = make(graph, shape.k)
+        baselines[name] = baseline = make(graph, shape.k)
         found: list[Tensor] = []
         start = time.process_time()
         megabytes[name] = peak_megabytes(
-            lambda: found.append(rival.select(x)[0]),  # noqa: B023  called at once
+            lambda: found.append(baseline.select(x)[0]),  # noqa: B023  called at once
             x.device.type,
         )
         elapsed = time.process_time() - start
         if not torch.equal(found[0], values):
             raise RuntimeError(f"k_largest_values and {name} differ")
-        if elapsed > RIVAL_SECONDS:
+        if elapsed > BASELINE_SECONDS:
             left_out[name] = f"too slow: one forward took {elapsed:.0f} s of processor time"
-            del rivals[name]
-    return rivals, left_out, megabytes
+            del baselines[name]
+    return baselines, left_out, megabytes
 
 
 def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str, Any]:
-    """All numbers of one shape and input; rivals only for normal float32 numbers."""
+    """All numbers for one shape and input; baselines only for normal float32 input."""
     x = make_input(kind, graph.num_nodes, shape.channels, device)
 
     def values_of(x: Tensor) -> Tensor:
@@ -201,8 +202,8 @@ def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str,
 
     values = values_of(x)
     check_rows(x, graph, shape.k, values)
-    rivals, left_out, megabytes = (
-        ready_rivals(shape, graph, x, values) if kind == "normal" else ({}, {}, {})
+    baselines, left_out, megabytes = (
+        ready_baselines(shape, graph, x, values) if kind == "normal" else ({}, {}, {})
     )
     megabytes |= {
         "k_largest_values": peak_megabytes(lambda: values_of(x), device),
@@ -225,14 +226,14 @@ def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str,
         "k_largest": lambda: with_ids(x),
         "copy": source.clone,
     }
-    for name, rival in rivals.items():
-        variants[name] = partial(rival.select, x)
+    for name, baseline in baselines.items():
+        variants[name] = partial(baseline.select, x)
     variants |= {
         "k_largest_values_with_backward": lambda: both_directions(values_of, x),
         "k_largest_with_backward": lambda: both_directions(lambda x: with_ids(x)[0], x),
     }
-    for name, rival in rivals.items():
-        variants[f"{name}_with_backward"] = partial(both_directions, rival.values, x)
+    for name, baseline in baselines.items():
+        variants[f"{name}_with_backward"] = partial(both_directions, baseline.values, x)
     for name, variant in backward_variants(device).items():
         variants[f"backward_{name}"] = partial(only_backward, values, leaf, grad, variant)
     seconds = compare(variants, shape.repeats, device, BUDGET[device])
@@ -247,14 +248,14 @@ def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str,
         "max_degree": graph.max_degree,
         "channels": shape.channels,
         "k": shape.k,
-        "ratio_forward": {name: seconds[name] / seconds["k_largest_values"] for name in rivals},
+        "ratio_forward": {name: seconds[name] / seconds["k_largest_values"] for name in baselines},
         "ratio_forward_backward": {
             name: seconds[f"{name}_with_backward"] / seconds["k_largest_values_with_backward"]
-            for name in rivals
+            for name in baselines
         },
         "left_out": left_out,
         "times_floor": seconds["k_largest_values"] * bandwidth / moved,
-        # The aim's floor counts a position as four bytes, as a plain kernel keeps it.
+        # The target's floor counts a position as four bytes, as a plain kernel keeps it.
         "times_floor_32_bit": seconds["k_largest_values"]
         * bandwidth
         / (read + values.nbytes + 4 * values.numel()),
@@ -271,7 +272,7 @@ def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str,
         "repeats": shape.repeats,
         "seconds": seconds,
     }
-    if "padded_topk" in rivals:  # both give values and node ids
+    if "padded_topk" in baselines:  # both give values and node ids
         result["speedup_forward"] = seconds["padded_topk"] / seconds["k_largest"]
         result["speedup_forward_backward"] = (
             seconds["padded_topk_with_backward"] / seconds["k_largest_with_backward"]
@@ -311,8 +312,8 @@ def main() -> None:
     for shape, kind in todo:
         results.append(measure(shape, shape.graph(device), kind, device))
         show(results[-1])
-        limit = RIVAL_BYTES[device]
-        record = {"results": results, "rival_bytes": limit, "machine": machine(device)}
+        limit = BASELINE_BYTES[device]
+        record = {"results": results, "baseline_bytes": limit, "machine": machine(device)}
         write(arguments.out, record)  # after each, since a lent machine may end the run
 
 

@@ -2,12 +2,11 @@
 
 python -m benchmarks.large [--out FILE] [--sizes 1 10 100] [--work FOLDER] [--quick]
 
-A tenth as many nodes as edges, 64 features, 10 classes. Every step is a process of its own, and its
-peak of anonymous memory (RssAnon: what is not a map of a file) is read from the operating system
-while it runs. "base" is what the program holds after its imports. The import reads a CSV file of
-the edges and a Parquet file of the nodes. The rivals hold the graph in memory: one epoch of PyG's
-GCN on the whole graph, and of an LGCN on the whole graph; they are left out where the estimate of
-their memory is above --rival-memory.
+One node per ten edges, 64 features, 10 classes. Every step is its own process, and its peak of
+anonymous memory (RssAnon: everything but mapped files) is read from the operating system while it
+runs. "base" is what the program holds after its imports. The import reads the edges from CSV and
+the nodes from Parquet. The baselines hold the graph in memory: one epoch of PyG's GCN and of an
+LGCN on the whole graph. They are left out if they would need more than --baseline-memory.
 """
 
 import argparse
@@ -28,10 +27,9 @@ from lgcn.utils.memory import PeakMemory, anonymous_memory
 FEATURES, CLASSES, K = 64, 10, 8
 CEILING = {"import": "4GB", "predict": "3GB"}
 STEPS = ("generate", "import", "train", "predict")
-RIVALS = ("GCN, whole graph in memory", "LGCN, whole graph in memory")
-# Anonymous bytes of an epoch in memory for each edge, a tenth of a node included: what it takes at
-# a million edges.
-RIVAL_BYTES = {RIVALS[0]: 730, RIVALS[1]: 530}
+BASELINES = ("GCN, whole graph in memory", "LGCN, whole graph in memory")
+# Anonymous bytes per edge of an epoch in memory, measured at one million edges.
+BASELINE_BYTES = {BASELINES[0]: 730, BASELINES[1]: 530}
 MODEL = {"hidden_channels": 32, "lgcl_channels": 8, "num_layers": 1, "k": K, "lr": 0.01}
 
 
@@ -50,7 +48,7 @@ def generate(work: Path, num_edges: int) -> dict[str, Any]:
 
 
 def export(work: Path) -> None:
-    """The store as the files that an import starts from; not measured."""
+    """Writes the store as files for the import; not measured."""
     import numpy as np
     import pyarrow as pa
     import torch
@@ -92,7 +90,6 @@ def import_(work: Path, num_edges: int) -> dict[str, Any]:
         [work / "edges.csv"],
         work / "nodes.parquet",
         label_column="label",
-        undirected=True,
         memory=CEILING["import"],
         overwrite=True,
     )
@@ -137,8 +134,8 @@ def predict(work: Path, num_edges: int) -> dict[str, Any]:
     return {"count": written.nodes, "of": "nodes"}
 
 
-def rival(work: Path, name: str) -> dict[str, Any]:
-    """An epoch on the whole graph, held in memory."""
+def baseline(work: Path, name: str) -> dict[str, Any]:
+    """One epoch on the whole graph in memory."""
     import torch
     import torch.nn.functional as F
     from torch_geometric.nn import GCNConv
@@ -152,7 +149,7 @@ def rival(work: Path, name: str) -> dict[str, Any]:
     graph = Graph(stored.rowptr.clone(), stored.col.long(), x=stored.features())
     y, mask = stored.y.clone(), stored.train_mask.clone()
     assert graph.x is not None
-    if name == RIVALS[0]:
+    if name == BASELINES[0]:
         first, second = GCNConv(FEATURES, 32), GCNConv(32, CLASSES)
         edge_index = graph.edge_index
         parameters = [*first.parameters(), *second.parameters()]
@@ -175,14 +172,14 @@ def rival(work: Path, name: str) -> dict[str, Any]:
 
 
 def measure_here(step: str, work: Path, num_edges: int) -> dict[str, Any]:
-    """One step, in a process of its own; a tiny one comes first, which loads compiled kernels."""
+    """One step, after a tiny one that loads the compiled kernels."""
     functions: dict[str, Callable[[Path, int], dict[str, Any]]] = {
         "generate": generate,
         "import": import_,
         "train": train,
         "predict": predict,
     }
-    run = functions.get(step) or (lambda folder, _: rival(folder, step))
+    run = functions.get(step) or (lambda folder, _: baseline(folder, step))
     with tempfile.TemporaryDirectory() as name:
         tiny = Path(name)
         generate(tiny, 3000)
@@ -200,14 +197,14 @@ def measure_here(step: str, work: Path, num_edges: int) -> dict[str, Any]:
     return {"seconds": seconds, "per_second": rate, **peaks, **found}
 
 
-def measure(num_edges: int, folder: Path, rival_bytes: float) -> dict[str, Any]:
+def measure(num_edges: int, folder: Path, baseline_bytes: float) -> dict[str, Any]:
     work = folder / f"edges-{num_edges}"
     work.mkdir(parents=True, exist_ok=True)
     result: dict[str, Any] = {"edges": num_edges, "nodes": num_edges // 10, "steps": {}}
-    for step in (*STEPS, *RIVALS):
-        if step in RIVAL_BYTES:
-            needed = num_edges * RIVAL_BYTES[step]
-            if needed > rival_bytes:
+    for step in (*STEPS, *BASELINES):
+        if step in BASELINE_BYTES:
+            needed = num_edges * BASELINE_BYTES[step]
+            if needed > baseline_bytes:
                 result["steps"][step] = {"left_out": f"needs about {needed / 1e9:.0f} GB"}
                 continue
         if step == "import":
@@ -232,7 +229,7 @@ def measure(num_edges: int, folder: Path, rival_bytes: float) -> dict[str, Any]:
 
 
 def exponents(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """How time and memory beyond the base grow from the smallest to the largest size."""
+    """Exponents of time and of memory beyond the base, from the smallest to the largest size."""
     first, last = results[0], results[-1]
     growth = math.log(last["edges"] / first["edges"]) if last is not first else math.nan
     found = {}
@@ -259,7 +256,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "large-cpu.json")
     parser.add_argument("--sizes", nargs="+", type=float, default=[1, 10, 100], metavar="MILLIONS")
     parser.add_argument("--work", type=Path, help="(default: the folder for temporary files)")
-    parser.add_argument("--rival-memory", type=float, default=12e9, metavar="BYTES")
+    parser.add_argument("--baseline-memory", type=float, default=12e9, metavar="BYTES")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -271,7 +268,7 @@ def main() -> None:
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=arguments.work, prefix="lgcn-large-") as folder:
         for num_edges in sizes:
-            results.append(measure(num_edges, Path(folder), arguments.rival_memory))
+            results.append(measure(num_edges, Path(folder), arguments.baseline_memory))
             record = {"features": FEATURES, "classes": CLASSES, "model": MODEL, "ceiling": CEILING}
             grown = {"exponents": exponents(results)}
             write(arguments.out, {"machine": machine(), **record, "results": results, **grown})

@@ -1,11 +1,10 @@
-"""LGConv against PyG's GCNConv, SAGEConv and GATConv, all from 64 to 64 features on one graph.
+"""LGConv beside PyG's GCNConv, SAGEConv and GATConv, 64 to 64 features on one graph.
 
 python -m benchmarks.layer [--device cpu|cuda] [--out FILE] [--quick]
 
-PyG's layers take the graph as edge_index, and those that can also as a CSR matrix, which is faster.
-GCNConv keeps its normalisation between calls, as a Graph does for LGConv. An LGConv does more: its
-two convolutions over k + 1 positions multiply about (k / 2 + 1)(k / 2 + 2) times as much as one
-linear map.
+PyG's layers take the graph as edge_index and, where they can, as a CSR matrix, which is faster.
+GCNConv caches its normalisation, as a Graph does for LGConv. The two convolutions of an LGConv
+multiply about (k / 2 + 1)(k / 2 + 2) times as much as one linear map.
 """
 
 import warnings
@@ -45,7 +44,7 @@ def graphs(device: str, quick: bool) -> list[Graph]:
 
 
 def layers(graph: Graph, device: str) -> dict[str, tuple[Module, Any]]:
-    """The layers, each with the graph in the form that it takes."""
+    """The layers, each with the graph in its own format."""
     edge_index = graph.edge_index
     ones = torch.ones(graph.num_edges, device=device)
     size = (graph.num_nodes, graph.num_nodes)

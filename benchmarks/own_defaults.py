@@ -1,13 +1,13 @@
-"""Defaults for graphs that users bring, chosen among candidates on validation nodes alone.
+"""Chooses the defaults for users' own graphs among candidates, on validation nodes alone.
 
 python -m benchmarks.own_defaults --out FILE [--device cuda] [--seeds N] [--first-seed N]
     [--datasets NAME ...] [--candidates NAME ...] [--splits NAME ...] [--max-epochs N]
     [--processes N]
 
-Each candidate trains with 20 labels a class and with 60/20/20 % of the nodes. The test nodes are
-never scored. A seed changes the split and the weights; no reported result has seeds from 2000 on.
-The record has every run; the last lines say how far each candidate stays behind the best one, on
-average over graphs and splits.
+Each candidate trains with 20 labels per class ("20 a class") and with 60/20/20 % of the nodes. Test
+nodes are never scored. A seed changes the split and the weights; no reported result uses seeds from
+2000 on. The record has every run; the last lines say how far each candidate is behind the best one,
+on average over graphs and splits.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from lgcn.training import Settings
 DATASETS = ("digits", "cora", "pubmed", "amazon_computers", "coauthor_cs", "debian_bookworm")
 SPLITS = ("20 a class", "60/20/20")
 
-# The preset's settings for few and many labels, and variants of each. The whole graph is a batch,
-# where nothing else is said. With few labels, all views have the LGCL here: that half of them have
-# it, as in the preset, was the last thing to be compared.
+# The preset's settings for few and many labels, and variants of each. The whole graph is one batch
+# unless a variant says otherwise. With few labels, all views have the LGCL here; the preset omits
+# it in half of the views, which was compared last.
 FEW: dict[str, Any] = {"labels": "few", "training": "whole", "layer_dropout": 0.0}
 MANY: dict[str, Any] = {"labels": "many", "training": "whole"}
 # The defaults of earlier versions.
@@ -66,7 +66,7 @@ MANY_BEFORE: dict[str, Any] = {
     "hops": 2,
     "weight_decay": 0.0,
 }
-# Less of all that keeps a network from fitting the labels.
+# Weaker regularisation.
 MILDER: dict[str, Any] = {
     **FEW,
     "node_dropout": 0.2,
@@ -128,7 +128,7 @@ Task = tuple[int, str, str, str]  # seed, data set, split, candidate
 
 
 def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
-    """One run in a process of one thread."""
+    """One run in a process with one thread."""
     seed, dataset, split, candidate = task
     graph = load_dataset(dataset)
     assert graph.y is not None
@@ -188,9 +188,9 @@ def summary(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def behind(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How many points each candidate stays behind the best one, least first.
+    """How many points each candidate is behind the best one, smallest first.
 
-    Over the settings in which all candidates were run, so that none is judged on easier ones.
+    Only settings that all candidates were run in count, so that none has easier ones.
     """
     candidates = {r["candidate"] for r in results}
     by_setting: dict[tuple[str, str], dict[str, float]] = {}
@@ -223,11 +223,11 @@ def main() -> None:
         "--candidates", nargs="+", default=list(CANDIDATES), choices=CANDIDATES, metavar="NAME"
     )
     parser.add_argument("--max-epochs", type=count, default=300)
-    # --jobs is what commands in older records say.
+    # Commands in older records use --jobs.
     parser.add_argument("--processes", "--jobs", type=count, default=os.cpu_count())
     arguments = parser.parse_args()
     if arguments.out.exists():
-        parser.error(f"{arguments.out} is there already: name another --out, or move it away")
+        parser.error(f"{arguments.out} exists already: name another --out, or move it away")
     validation.check(parser, arguments.datasets, arguments.device)
     runs: list[dict[str, Any]] = []
     failed: list[str] = []
@@ -245,7 +245,7 @@ def main() -> None:
         )
         results = summary(runs)
         content = {"results": results, "behind_the_best": behind(results), "runs": runs}
-        # After each run: a machine that is taken back leaves what was done.
+        # After each run, so that an interruption loses nothing.
         write(arguments.out, {"machine": machine(arguments.device), **content})
 
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)

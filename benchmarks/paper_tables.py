@@ -1,4 +1,4 @@
-"""The tables of `lgcn reproduce` in the documents, from the records in benchmarks/paper."""
+"""The tables of `lgcn reproduce` in the documentation, from the records in benchmarks/paper."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -14,7 +14,7 @@ PAPER = Path("benchmarks/paper")
 
 
 def paper_table(target: str, folder: Path = PAPER) -> str:
-    """The table of a target, honest column first; empty where it has no records."""
+    """The table of a target, honest column first; empty if there are no records."""
     table = _table(target, folder)
     seen = {entry["dataset"] for entry in table.entries if entry["seeds"]}
     if not seen:
@@ -22,16 +22,17 @@ def paper_table(target: str, folder: Path = PAPER) -> str:
     order = sorted(table.columns, key=lambda column: column.title == "paper")
     datasets = tuple(name for name in table.datasets if name in seen)
     shown = replace(table, columns=tuple(order), datasets=datasets)
-    return "\n".join(wide(shown))
+    # Table 5 has eight columns per data set, too many to stand side by side.
+    return _long(shown) if target == "table5" else "\n".join(wide(shown))
 
 
 def summary(folder: Path = PAPER) -> str:
-    """Of each data set in one line: the best preset, itself without LGCLs, and the best rival.
+    """One line per data set: the LGCN, the same network without LGCLs, and the best baseline.
 
-    Without LGCLs it has settings of its own where they were searched. The highest mean of a line is
-    bold.
+    The network without LGCLs has its own settings where they were searched. Bold: the highest mean
+    of a line.
     """
-    # The best preset's own table has no rivals on the paper's graphs.
+    # The LGCN's own table has no baselines on the paper's graphs.
     tables = {target: _table(target, folder) for target in ("table2", *BEST)}
     scored = [e for table in tables.values() for e in table.entries if e["honest"] is not None]
     lines = []
@@ -42,8 +43,8 @@ def summary(folder: Path = PAPER) -> str:
             continue
         searched = _best(entries, [SEARCHED_WITHOUT.label])
         without = searched or _best(entries, [WITHOUT.label])
-        rivals = {entry["row"] for entry in entries if not entry["system"].startswith("lgcn")}
-        shown = [own, without, _best(entries, rivals)]
+        baselines = {entry["row"] for entry in entries if not entry["system"].startswith("lgcn")}
+        shown = [own, without, _best(entries, baselines)]
         highest = max(entry["honest"] for entry in shown if entry is not None)
         lines.append([title_of(dataset), *(_cell(entry, highest) for entry in shown)])
     header = ["graph", "LGCN", "without its LGCLs", "the best of the others"]
@@ -55,8 +56,20 @@ def _table(target: str, folder: Path) -> Table:
     return make_table(plan, folder)
 
 
+def _long(table: Table) -> str:
+    """One row per data set and system."""
+    rows = []
+    for dataset in table.datasets:
+        for label in table.labels:
+            entry = table.entry(label, dataset)
+            if entry is not None:
+                cells = (column.text(entry) for column in table.columns)
+                rows.append([title_of(dataset), label, *cells])
+    return rows_as_table(["data set", table.rows, *(c.title for c in table.columns)], rows)
+
+
 def _best(entries: list[Entry], rows: Collection[str]) -> Entry | None:
-    """Of the entries in these rows, the one with the highest mean."""
+    """The entry with the highest mean among those in these rows."""
     found = [entry for entry in entries if entry["row"] in rows]
     return max(found, key=lambda entry: float(entry["honest"]), default=None)
 

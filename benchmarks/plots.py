@@ -1,4 +1,4 @@
-"""The pictures of docs/performance.md, as PNG and SVG."""
+"""The figures of docs/evidence/performance.md, as PNG and SVG."""
 
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,13 @@ def scaling(record: dict[str, Any]) -> Any:
 
 def k_largest(record: dict[str, Any]) -> Any:
     results = [result for result in record["results"] if result["input"] == "normal"]
-    rivals = list(dict.fromkeys(name for result in results for name in result["ratio_forward"]))
+    baselines = list(dict.fromkeys(name for result in results for name in result["ratio_forward"]))
     figure, panel = plt.subplots(figsize=(11, 0.5 + 0.7 * len(results)))
-    height = 0.8 / len(rivals)
-    for i, rival in enumerate(rivals):
-        places = [j for j, result in enumerate(results) if rival in result["ratio_forward"]]
-        ratios = [results[j]["ratio_forward"][rival] for j in places]
-        label = rival.replace("_", " ")
+    height = 0.8 / len(baselines)
+    for i, name in enumerate(baselines):
+        places = [j for j, result in enumerate(results) if name in result["ratio_forward"]]
+        ratios = [results[j]["ratio_forward"][name] for j in places]
+        label = name.replace("_", " ")
         panel.barh([j + (i + 0.5) * height - 0.4 for j in places], ratios, height, label=label)
     names = [
         f"{r['degrees']}\n{r['nodes']:,} nodes, {r['edges']:,} edges\nC = {r['channels']}, "
@@ -53,16 +53,15 @@ def k_largest(record: dict[str, Any]) -> Any:
     panel.invert_yaxis()
     panel.set_xscale("log")
     panel.axvline(1, color="black", linewidth=0.8)
-    panel.set_xlabel("forward: time of the rival / time of k_largest_values")
+    panel.set_xlabel("forward: time of the baseline / time of k_largest_values")
     panel.legend(frameon=False)
     return figure
 
 
 def draw(name: str, record: dict[str, Any], path: Path) -> None:
-    """Writes the picture of a benchmark to path.png and path.svg."""
+    """Writes the figure of a benchmark to path.svg."""
     figure = {"scaling": scaling, "k_largest": k_largest}[name](record)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path.with_suffix(".png"), dpi=120)
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
     plt.close(figure)

@@ -3,13 +3,13 @@
 python -m benchmarks.profile_epoch [--before FOLDER] [--out FILE] [--rounds N] [--steps N] [--quick]
 
 Two cases: Algorithm 1 with a new sub-graph of 2000 nodes in every epoch, the default; and one hop
-around the training nodes, the same 644 nodes in every epoch, as in the released program. The times
-are those of torch's profiler, each operation's own time without what it calls; they contain the
-profiler's cost, which falls most on "checks and Python". Also given is a step without a profiler.
+around the training nodes, the same 644 nodes in every epoch, as in the released program. Times are
+the self times of torch's profiler. They include its overhead, most of it in "checks and Python";
+the time of a step without the profiler is also reported.
 
 --before names a checkout of another version (git worktree add FOLDER COMMIT). The versions take
-turns, a process each, and a number is the median of the processes' medians over steps. --quick
-takes two steps on a small random graph, and no other version.
+turns, one process each, and a number is the median over processes of their medians over steps.
+--quick takes two steps on a small random graph, without another version.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from lgcn import LGCN, Graph, load_dataset
 from lgcn.graph.csr import CSR
-from lgcn.ops import cpu
+from lgcn.ops.cpu import launch as cpu
 from lgcn.training import Settings, metrics
 from lgcn.training.setup import make_loader, make_optimizer
 
@@ -73,7 +73,7 @@ REST = "checks and Python"
 
 
 def name_parts(num_features: int) -> None:
-    """Marks in the profile what operators' names do not tell: kernels, dropout of edges."""
+    """Names parts that operators do not identify in the profile: kernels, dropout of edges."""
 
     def kernel_part(name: str, arguments: Iterable[Any]) -> str:
         if "spmm" not in name:
@@ -98,7 +98,7 @@ def name_parts(num_features: int) -> None:
 
 
 def steps(graph: Graph, options: dict[str, Any]) -> Iterator[Callable[[], None]]:
-    """Training steps without end, as the training loop takes them."""
+    """An endless sequence of training steps, as in the training loop."""
     settings = Settings.create(dataset="cora", num_workers=0, **options)
     torch.manual_seed(0)
     model = LGCN(graph.num_features, graph.num_classes, **settings.model.options())
@@ -164,7 +164,7 @@ def part_of(names: list[str]) -> str:
 
 
 def worker(count: int, quick: bool) -> None:
-    """Profiles the version that is on the path, and prints it as JSON."""
+    """Profiles the version on the path and prints JSON."""
     graph = load_dataset("synthetic", **QUICK_GRAPH) if quick else load_dataset("cora")
     name_parts(graph.num_features)
     found = {case: profile_steps(graph, options, count) for case, options in CASES.items()}
@@ -239,7 +239,7 @@ def main() -> None:
         return
     if arguments.quick:
         if arguments.before is not None:
-            parser.error("--quick measures nothing worth comparing: leave out --before")
+            parser.error("--quick results are not worth comparing: omit --before")
         arguments.rounds, arguments.steps = 1, 2
     folders = {"now": Path()}
     if arguments.before is not None:

@@ -1,35 +1,42 @@
-"""Writes the tables of the documents, and their pictures, from the records.
+"""Writes the tables and figures of the documentation from the records.
 
 python -m benchmarks.report
 
-A table stands between <!-- begin NAME --> and <!-- end NAME -->. What was not measured leaves its
-place empty. Pictures need matplotlib; without it only the tables are written.
+A table stands between <!-- begin NAME --> and <!-- end NAME -->. A table without a record stays
+empty. Figures need matplotlib; without it only the tables are written.
 """
 
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 from benchmarks.attack_tables import ATTACKS, attack_table
-from benchmarks.paper_tables import paper_table, summary
-from benchmarks.report_tables import TABLES, aims, load, machine_line
+from benchmarks.paper_tables import PAPER, paper_table, summary
+from benchmarks.report_tables import TABLES, load, machine_line, targets
 
+EVIDENCE = Path("docs/evidence")
 DOCUMENTS = (
     Path("README.md"),
     *(
-        Path("docs") / f"{n}.md"
-        for n in ("performance", "own-data", "scaling", "fidelity", "accuracy", "robustness")
+        EVIDENCE / f"{name}.md"
+        for name in (
+            *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
+            *("guarantees", "robustness"),
+        )
     ),
 )
 IMAGES = Path("docs/images")
-PICTURES = {
-    "k_largest": "How many times as fast as each rival",
+FIGURES = {
+    "k_largest": "Speed-up over each baseline",
     "scaling": "Time against size in log-log, with the fitted lines",
 }
+# Figures of `lgcn reproduce` that the pages show. Pages link only to files below docs.
+PAPER_FIGURES = ("figure5", "ablation")
 
 
 def block(name: str) -> str:
-    """What stands between the markers of that name, empty where there is no record."""
+    """The text between the markers of that name, empty if there is no record."""
     if name == "paper-summary":
         return summary()
     if name.startswith("paper-"):
@@ -37,24 +44,24 @@ def block(name: str) -> str:
     if name in ATTACKS:
         return attack_table(name)
     benchmark, _, device = name.rpartition("-")
-    if benchmark == "aims":
-        return aims(device)
+    if benchmark == "targets":
+        return targets(device)
     record = load(benchmark, device)
     if record is None:
         return ""
     title = "On the CPU" if device == "cpu" else f"On the {record['machine']['gpu']}"
-    if benchmark.startswith("variants"):  # tables of several data sets stand in one document
+    if benchmark.startswith("variants"):  # one page has the tables of several data sets
         title = f"{record['base']['dataset'].capitalize()}, {title[0].lower()}{title[1:]}"
-    parts = [f"### {title}", TABLES[benchmark](record)]
+    parts = [f"**{title}**", TABLES[benchmark](record)]
     if "note" in record:
         parts.append(record["note"])
-    if benchmark in PICTURES:
-        parts.append(f"![{PICTURES[benchmark]}](images/{name}.svg)")
-    return "\n\n".join([*parts, machine_line(record)])
+    if benchmark in FIGURES:
+        parts.append(f"![{FIGURES[benchmark]}](../images/{name}.svg)")
+    return "\n\n".join([*parts, machine_line(record, f"{name}.json")])
 
 
 def fill(text: str) -> str:
-    """The document with all its tables written anew."""
+    """The document with all its tables written from the records."""
 
     def replace(match: re.Match[str]) -> str:
         name = match["name"]
@@ -69,13 +76,15 @@ def fill(text: str) -> str:
 def main() -> None:
     for document in DOCUMENTS:
         document.write_text(fill(document.read_text()))
+    for name in PAPER_FIGURES:
+        shutil.copyfile(PAPER / f"{name}.svg", IMAGES / f"paper-{name}.svg")
     if importlib.util.find_spec("matplotlib") is None:
-        print("matplotlib is missing: the tables are written, the pictures are not")
+        print("matplotlib is missing: the tables are written, the figures are not")
         return
     from benchmarks import plots
 
     for device in ("cpu", "cuda"):
-        for name in PICTURES:
+        for name in FIGURES:
             record = load(name, device)
             if record is not None:
                 plots.draw(name, record, IMAGES / f"{name}-{device}")

@@ -1,4 +1,4 @@
-"""The tables of the documents, each made of one record."""
+"""The tables in the documentation, each made from one record."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -7,26 +7,27 @@ from typing import Any
 
 from benchmarks._common import RESULTS
 
-RIVAL_NAMES = {
+BASELINES = {
     "padded_topk": "padding, `topk`",
     "bucketed_topk": "padding by degree, `topk`",
     "dense_batch_sort": "`to_dense_batch`, `sort`",
     "segment_sort": "`sort` over segments",
     "dense": "dense N x C x N",
 }
+ID_NAMES = {"text": "string"}  # records from before the name changed
 
 Record = dict[str, Any]
 
 
 def load(name: str, device: str, folder: Path = RESULTS) -> Record | None:
-    """The record of a benchmark, None where it was not run on that device."""
+    """The record of a benchmark, or None if it was not run on that device."""
     path = folder / f"{name}-{device}.json"
     record: Record | None = json.loads(path.read_text()) if path.exists() else None
     return record
 
 
 def number(value: float) -> str:
-    """Three significant digits, never as a power of ten."""
+    """Three significant digits, never in scientific notation."""
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -42,7 +43,8 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def machine_line(record: Record) -> str:
+def machine_line(record: Record, file: str) -> str:
+    """Machine, versions and command. Several commands are in the record alone."""
     machine = record["machine"]
     where = f"{machine['cpu']}, {machine['cores']} cores"
     if "load" in machine:
@@ -51,7 +53,10 @@ def machine_line(record: Record) -> str:
     if "gpu" in machine:
         where = machine["gpu"]
         versions += f", CUDA {machine['cuda']}, Triton {machine['triton']}"
-    return f"*{where}; {versions}; `{machine['command']}`*"
+    command = f"`{machine['command']}`"
+    if "; " in command:
+        command = f"commands in `{RESULTS / file}`"
+    return f"*{where}; {versions}; {command}*"
 
 
 def graph_name(result: Record) -> str:
@@ -61,13 +66,13 @@ def graph_name(result: Record) -> str:
     )
 
 
-def cuda_aims() -> str:
-    """What was to be reached on a GPU, and whether it was."""
+def cuda_targets() -> str:
+    """The targets for a GPU, and whether they are met."""
     rows = []
 
-    def add(what: str, value: float, unit: str, aim: float) -> None:
-        verdict = "reached" if value <= aim else "missed"
-        rows.append([what, f"{number(value)} {unit}", f"{aim:g}, {verdict}"])
+    def add(what: str, value: float, unit: str, target: float) -> None:
+        verdict = "reached" if value <= target else "missed"
+        rows.append([what, f"{number(value)} {unit}", f"{target:g}, {verdict}"])
 
     if record := load("k_largest", "cuda"):
         for result in record["results"]:
@@ -75,8 +80,8 @@ def cuda_aims() -> str:
                 if result["input"] != "normal":
                     continue
                 what = graph_name(result)
-                aim = 2 if result["k"] == 8 else 6
-                add(f"forward, {what}", result["times_floor_32_bit"], "times the floor", aim)
+                target = 2 if result["k"] == 8 else 6
+                add(f"forward, {what}", result["times_floor_32_bit"], "times the floor", target)
                 best = min(result["times_floor_backward"].values())
                 add(f"backward, {what}", best, "times the floor", 2)
     if record := load("training_step", "cuda"):
@@ -85,18 +90,18 @@ def cuda_aims() -> str:
             add(f"100 epochs, LGCN_sub, {name}", seconds["LGCN_sub"], "s", 0.15)
             if name == "pubmed":
                 add(f"100 epochs, LGCN_whole, {name}", seconds["LGCN_whole"], "s", 1)
-    return table(["what", "measured", "aim: at most"], rows) if rows else ""
+    return table(["operation", "measured", "target: at most"], rows) if rows else ""
 
 
-def aims(device: str) -> str:
-    """What was to be reached, and whether it was."""
+def targets(device: str) -> str:
+    """The targets, and whether they are met."""
     if device == "cuda":
-        return cuda_aims()
+        return cuda_targets()
     rows = []
 
-    def add(what: str, against: str, ratio: float, more: str, aim: int) -> None:
-        verdict = "reached" if ratio >= aim else "missed"
-        rows.append([what, against, f"{number(ratio)}{more}", f"{aim}, {verdict}"])
+    def add(what: str, baseline: str, ratio: float, more: str, target: int) -> None:
+        verdict = "reached" if ratio >= target else "missed"
+        rows.append([what, baseline, f"{number(ratio)}{more}", f"{target}, {verdict}"])
 
     if record := load("k_largest", device):
         for result in record["results"]:
@@ -129,28 +134,28 @@ def aims(device: str) -> str:
                 f"{number(result['speedup_two_threads'])} with two threads)",
                 50,
             )
-    return table(["what", "against", "times as fast", "aim"], rows) if rows else ""
+    return table(["operation", "baseline", "speed-up", "target"], rows) if rows else ""
 
 
 def k_largest_ratios(record: Record) -> str:
-    """How many times as fast as each rival; forward, then forward and backward."""
+    """Speed-up over each baseline: forward / forward and backward."""
 
-    def cell(result: Record, rival: str) -> str:
-        if rival in result["left_out"]:
-            return str(result["left_out"][rival].partition(":")[0])
-        both = result["ratio_forward_backward"][rival]
-        return f"{number(result['ratio_forward'][rival])} / {number(both)}"
+    def cell(result: Record, baseline: str) -> str:
+        if baseline in result["left_out"]:
+            return str(result["left_out"][baseline].partition(":")[0])
+        both = result["ratio_forward_backward"][baseline]
+        return f"{number(result['ratio_forward'][baseline])} / {number(both)}"
 
     rows = [
-        [graph_name(result), *(cell(result, rival) for rival in RIVAL_NAMES)]
+        [graph_name(result), *(cell(result, name) for name in BASELINES)]
         for result in record["results"]
         if result["input"] == "normal"
     ]
-    return table(["graph", *RIVAL_NAMES.values()], rows)
+    return table(["graph", *BASELINES.values()], rows)
 
 
 def k_largest_floor(record: Record) -> str:
-    """Times and how far they are from the floor."""
+    """Times, and the ratio of each to the floor."""
     rows = []
     for result in record["results"]:
         seconds = result["seconds"]
@@ -173,11 +178,11 @@ def k_largest_floor(record: Record) -> str:
     header = [
         "graph",
         "input",
-        "forward, ms (times the floor)",
-        "with node ids, ms",
-        "backward, ms (times the floor)",
-        "copy",
-        "bytes kept a node",
+        "forward, ms (ratio to floor)",
+        "forward with node ids, ms",
+        "backward, ms (ratio to floor)",
+        "copy rate",
+        "bytes kept per node",
     ]
     return table(header, rows)
 
@@ -204,8 +209,8 @@ def layer(record: Record) -> str:
         ]
         header = [
             f"{result['graph']}, {result['nodes']:,} nodes, {result['edges']:,} edges",
-            "times as long as GCNConv",
-            "with backward",
+            "time / GCNConv",
+            "with backward / GCNConv",
             "ms",
             "ms with backward",
             "peak MB",
@@ -215,7 +220,7 @@ def layer(record: Record) -> str:
 
 
 def fusion(record: Record) -> str:
-    """Where the time of an LGConv goes, and what fusing or recomputing would change."""
+    """Where the time of an LGConv goes, and the effect of fusing or recomputing."""
     rows = []
     for result in record["results"]:
         seconds, memory = result["seconds"], result["megabytes"]
@@ -235,8 +240,8 @@ def fusion(record: Record) -> str:
         "forward, ms",
         "selection",
         "convolutions",
-        "a copy of the grid (of the forward)",
-        f"{record['results'][0]['layers']} layers, recomputed: times as long",
+        "copy of the grid (share of forward)",
+        f"{record['results'][0]['layers']} layers, recomputed: time ratio",
         "peak MB",
     ]
     return table(header, rows)
@@ -248,7 +253,11 @@ def compiling(record: Record) -> str:
         [name, number(seconds / result["seconds"]["plain"]), number(seconds)]
         for name, seconds in result["seconds"].items()
     ]
-    header = [f"{result['dataset']}, LGCN_sub, {result['epochs']} epochs", "times plain", "seconds"]
+    header = [
+        f"{result['dataset']}, LGCN_sub, {result['epochs']} epochs",
+        "time / plain",
+        "seconds",
+    ]
     return table(header, rows)
 
 
@@ -274,12 +283,12 @@ def training_step(record: Record) -> str:
             )
     header = [
         f"{record['results'][0]['epochs']} epochs",
-        "times GCN",
-        "times GCN, paper",
+        "time / GCN",
+        "time / GCN, paper",
         "seconds",
         "seconds, paper (TITAN Xp)",
-        "nodes a step",
-        "nodes a step, paper",
+        "nodes per step",
+        "nodes per step, paper",
     ]
     return table(header, rows)
 
@@ -296,12 +305,12 @@ def epoch(record: Record) -> str:
         ]
         for result in record["results"]
     ]
-    header = ["Cora", "times as fast", "ms", "ms, dense", "peak MB", "peak MB, dense"]
+    header = ["Cora", "speed-up", "ms", "ms, dense", "peak MB", "peak MB, dense"]
     return table(header, rows)
 
 
 def profile_epoch(record: Record) -> str:
-    """Milliseconds of each part of a step, where there are both before and after."""
+    """Milliseconds per part of a step, in one or two versions."""
     parts = []
     for result in record["results"]:
         versions = [name for name in ("before", "now") if name in result]
@@ -312,7 +321,7 @@ def profile_epoch(record: Record) -> str:
         for key, title in (
             ("arithmetic_ms", "arithmetic (products, sums, selection)"),
             ("not_arithmetic_ms", "the rest"),
-            ("step_ms", "a step without the profiler"),
+            ("step_ms", "step without the profiler"),
         ):
             rows.append([f"**{title}**", *(number(result[name][key]) for name in versions)])
         header = [f"Cora, {result['case']}"]
@@ -350,31 +359,34 @@ def subgraph(record: Record) -> str:
         )
     header = [
         "graph",
-        "times as fast",
+        "speed-up",
         "with cold caches",
         "with two threads",
-        "µs a sub-graph",
-        "ns an edge looked at",
+        "µs per sub-graph",
+        "ns per visited edge",
     ]
     return table(header, rows)
 
 
 def tables(record: Record) -> str:
-    rows = [
-        [
-            f"{result['ids']} ids, {result['nodes']:,} nodes, {result['edges']:,} edges",
-            number(result["times_pyarrow"]),
-            number(result["seconds"]["import"]),
-            number(result["times_arrays"]),
-            f"{result['peak_megabytes']['import']:.0f}",
-        ]
-        for result in record["results"]
-    ]
-    return table(["two CSV files", "times pyarrow", "seconds", "times the arrays", "peak MB"], rows)
+    rows = []
+    for result in record["results"]:
+        ids = ID_NAMES.get(result["ids"], result["ids"])
+        rows.append(
+            [
+                f"{ids} ids, {result['nodes']:,} nodes, {result['edges']:,} edges",
+                number(result["times_pyarrow"]),
+                number(result["seconds"]["import"]),
+                number(result["times_arrays"]),
+                f"{result['peak_megabytes']['import']:.0f}",
+            ]
+        )
+    header = ["two CSV files", "time / pyarrow", "seconds", "memory / arrays", "peak MB"]
+    return table(header, rows)
 
 
 def large(record: Record) -> str:
-    """Each step of each size, then how time and memory grow."""
+    """Every step at every size, then how time and memory grow."""
     rows = []
     for result in record["results"]:
         for step, found in result["steps"].items():
@@ -385,9 +397,9 @@ def large(record: Record) -> str:
                 rate = found["count"] / found["steps_seconds"]
                 peak = f"{found['steps_peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})"
                 seconds = f"{number(found['steps_seconds'])} s"
-                row = [f"{step}, {found['count']} steps alone", seconds, f"{rate:,.0f} steps", peak]
+                row = [f"{step}, {found['count']} steps only", seconds, f"{rate:,.0f} steps", peak]
                 rows.append([f"{result['edges']:,}", *row])
-                step = f"{step}, with exact scores at the end"
+                step = f"{step}, with exact final scores"
             rows.append(
                 [
                     f"{result['edges']:,}",
@@ -397,10 +409,10 @@ def large(record: Record) -> str:
                     f"{found['peak_megabytes']:,.0f} ({found['base_megabytes']:,.0f})",
                 ]
             )
-    header = ["edges", "step", "time", "a second", "peak MB (base)"]
+    header = ["edges", "step", "time", "per second", "peak MB (base)"]
     sizes = [result["edges"] for result in record["results"]]
     grown = table(
-        [f"from {sizes[0]:,} to {sizes[-1]:,} edges", "exponent of the time", "of the memory"],
+        [f"from {sizes[0]:,} to {sizes[-1]:,} edges", "exponent: time", "exponent: memory"],
         [
             [step, f"{found['seconds']:.2f}", f"{found['memory']:.2f}"]
             for step, found in record["exponents"].items()
@@ -424,9 +436,16 @@ def store_loader(record: Record) -> str:
                 f"{result['anonymous_megabytes']:.0f}",
             ]
         )
-    header = ["nodes", "times NumPy", "µs a sub-graph", "cold", "loader / model, a second", "MB"]
+    header = [
+        "nodes",
+        "speed-up",
+        "µs per sub-graph",
+        "µs, cold",
+        "loader / model, per second",
+        "MB",
+    ]
     exponent = record["exponents"]["numba"]["exponent"]
-    return f"{table(header, rows)}\n\nThe time grows with the {exponent:.2f}th power of the nodes."
+    return f"{table(header, rows)}\n\nTime grows as nodes^{exponent:.2f}."
 
 
 def store_accuracy(record: Record) -> str:
@@ -449,7 +468,7 @@ def fit_memory(record: Record) -> str:
         for result in record["results"]
     ]
     graph = "nodes, entries, features"
-    return table(["fit", graph, "MB of features and edges", "shared", "MB that fit adds"], rows)
+    return table(["fit", graph, "MB of features and edges", "shared", "MB added by fit"], rows)
 
 
 def own_defaults(record: Record) -> str:
@@ -459,7 +478,7 @@ def own_defaults(record: Record) -> str:
     ]
     graphs = len({run["dataset"] for run in record["runs"]})
     what = f"{len(record['runs'])} runs, {graphs} graph{'s' if graphs > 1 else ''}"
-    return table([what, "behind the best", "at most"], rows)
+    return table([what, "points behind the best: mean", "largest"], rows)
 
 
 def variants(record: Record) -> str:
@@ -480,7 +499,7 @@ def huge_pages(record: Record) -> str:
         faults = (f"{result[f'faults_{pages}_pages']:,.0f}" for pages in ("small", "huge"))
         rows.append([f"{result['labels']} labels", number(ratio), *faults])
     nodes = record["graph"]["num_nodes"]
-    header = [f"an epoch on {nodes:,} nodes", "times as fast", "page faults before", "now"]
+    header = [f"one epoch on {nodes:,} nodes", "speed-up", "page faults, small pages", "huge pages"]
     return table(header, rows)
 
 
@@ -491,7 +510,7 @@ def scaling(record: Record) -> str:
         fits = (f"{found['exponent']:.2f} ({found['r2']:.3f})" for found in result["fits"].values())
         rows.append([f"{name}, {values[0]:,} to {values[-1]:,}", *fits])
     whats = next(iter(record["results"].values()))["fits"]
-    header = ["what doubles", *(f"{what.replace('_', ' ')}: exponent (R²)" for what in whats)]
+    header = ["doubled quantity", *(f"{what.replace('_', ' ')}: exponent (R²)" for what in whats)]
     return table(header, rows)
 
 

@@ -1,9 +1,9 @@
-"""How the cost grows: one of nodes, degree, features and k doubles, the others stay.
+"""How the cost grows when one of nodes, degree, features and k doubles.
 
 python -m benchmarks.scaling [--device cpu|cuda] [--out FILE] [--quick]
 
-Timed are k_largest_values forward and backward, and one training step of an LGCN of that width. An
-exponent is the slope of the line of least squares in log-log, R2 its coefficient of determination.
+Times k_largest_values forward and backward, and one training step of an LGCN of that width. An
+exponent is the least-squares slope in log-log, R2 its coefficient of determination.
 """
 
 import math
@@ -25,7 +25,7 @@ BUDGET = {"cpu": 5.0, "cuda": 1.0}
 
 
 class Size(NamedTuple):
-    """What a run costs depends on these."""
+    """The sizes that the cost depends on."""
 
     nodes: int
     degree: int

@@ -1,19 +1,18 @@
-"""Searches settings with Optuna, by the validation score alone.
+"""Searches for settings with Optuna, by validation scores alone.
 
 python -m benchmarks.search DATASET [--model MODEL] [--trials 30] [--seeds 2] [--device cpu|cuda]
 python -m benchmarks.search DATASET [--model MODEL] --confirm 6 [--seeds 8] [--device cpu|cuda]
     [--processes N]
 
-A trial is the mean validation score of runs with seeds from 1000 on, which no reported result has.
-Of a graph that comes without a split, these seeds draw it. The preset as it stands is one of the
-trials. For the LGCN so is the preset without LGCLs, and the other way round. No two trials are
-alike. The sampler is seeded and trials come one after the other, so that the same command makes the
-same study on the same CPU. All trials are written, and a command that was ended goes on from them,
-with other draws. Test nodes are not scored.
+A trial is the mean validation score of runs with seeds from 1000 on, which no reported result uses.
+If a graph has no split, these seeds draw it. The current preset is one of the trials; for the LGCN
+so is the preset without LGCLs, and vice versa. No two trials are equal. The sampler is seeded and
+trials run one after the other, so the same command makes the same study on the same CPU. All trials
+are written; an interrupted command resumes from them, with other draws. Test nodes are not scored.
 
-With few seeds, the best of many trials owes some of its score to luck. --confirm trains the best
-trials of a study again, with seeds that it did not have, and what is best by these is the best; of
-equal ones, the earlier. Once more with more seeds, it takes the best of these.
+With few seeds, the best of many trials is partly luck. --confirm trains the best trials of a study
+again with other seeds and takes the best by these; among equals, the earlier. Another round with
+more seeds takes the best of the confirmed ones.
 """
 
 import argparse
@@ -31,18 +30,19 @@ from benchmarks._common import machine, write
 from lgcn.datasets.npz import HALF
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import GRAPHS
+from lgcn.paper.json_lines import locked
 from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Settings
 
 FIRST_SEED = 1000
 SAMPLER_SEED = 0
-MOST_IN_VAIN = 1000  # draws of known trials in a row
+MOST_IN_VAIN = 1000  # draws of known trials in a row, before it gives up
 OUT = Path("benchmarks/search")
 NOT_CONFIRMED = {"value": 0.0, "seeds": 0}
 
-# What may vary; the preset of a model has the rest.
+# The search space; the preset of a model has the rest.
 Suggest = Callable[[optuna.Trial], dict[str, Any]]
-# Its params, the value and seconds; and where other seeds confirmed it, their value and number.
+# Parameters, value and seconds; with confirming seeds also their value and number.
 Trial = dict[str, Any]
 
 
@@ -106,7 +106,7 @@ def _many_labels_without(trial: optuna.Trial) -> dict[str, Any]:
     }
 
 
-def _rival(trial: optuna.Trial) -> dict[str, Any]:
+def _baseline(trial: optuna.Trial) -> dict[str, Any]:
     return _layers(trial, [16, 32, 64, 128, 256])
 
 
@@ -134,10 +134,10 @@ def _optimisation(trial: optuna.Trial) -> dict[str, Any]:
 SPACES: dict[str, tuple[str, Suggest]] = {
     "lgcn": ("best", _lgcn),
     "without": ("best-without", _without),  # LGCLs
-    "gcn": ("gcn", _rival),
+    "gcn": ("gcn", _baseline),
     "gat": ("gat", _gat),
-    "sage": ("sage", _rival),
-    "mlp": ("mlp", _rival),
+    "sage": ("sage", _baseline),
+    "mlp": ("mlp", _baseline),
 }
 # What the one is good with may suit the other.
 ALSO = {"best": "best-without", "best-without": "best"}
@@ -156,19 +156,21 @@ def main() -> None:
     parser.add_argument("--model", choices=SPACES, default="lgcn")
     parser.add_argument("--trials", type=count, default=30)
     parser.add_argument("--seeds", type=count, help="(default: 2; 8 with --confirm)")
-    parser.add_argument("--confirm", type=count, help="so many of the best trials (default: none)")
+    parser.add_argument(
+        "--confirm", type=count, help="number of best trials to confirm (default: none)"
+    )
     parser.add_argument("--processes", type=count, help="of --confirm (default: 1)")
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, help=f"(default: {OUT}/DATASET-MODEL.json)")
+    parser.add_argument("--out", type=Path, help=f"(default: {OUT}/MODEL.json)")
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = 2 if arguments.confirm is None else 8
-    path = arguments.out or OUT / f"{arguments.dataset}-{arguments.model}.json"
-    if arguments.confirm is not None and not path.exists():
-        parser.error(f"--confirm needs the study {path}, which is not there")
+    path = arguments.out or study_path(arguments.model)
+    if arguments.confirm is not None and arguments.dataset not in read_studies(path):
+        parser.error(f"--confirm needs a study of {arguments.dataset} in {path}: there is none")
     if arguments.processes and arguments.confirm is None:
-        parser.error("--processes goes with --confirm alone: trials come one after the other")
+        parser.error("--processes needs --confirm: trials run one after the other")
     validation.check(parser, [arguments.dataset], arguments.device)
     try:
         trials = (search if arguments.confirm is None else confirm)(arguments, path)
@@ -178,8 +180,25 @@ def main() -> None:
     print(f"best of {len(trials)}: {100 * _value(best):.2f} on validation, {best['params']}")
 
 
+def study_path(model: str) -> Path:
+    """The file of all studies of a model."""
+    return OUT / f"{model}.json"
+
+
+def read_studies(path: Path) -> dict[str, Any]:
+    """The studies of a file, by data set; none where there is no file."""
+    studies: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return studies
+
+
+def _write_study(path: Path, dataset: str, study: Mapping[str, Any]) -> None:
+    with locked(path):  # another search may add a data set meanwhile
+        studies = read_studies(path) | {dataset: study}
+        write(path, {name: studies[name] for name in sorted(studies)})
+
+
 def best_trial(trials: list[Trial]) -> Trial:
-    """By the seeds that confirm it, the most where they differ; by the search's if none do."""
+    """The best by the confirming seeds, the most seeds first; without these, by the search."""
     confirmed = [trial["confirmed"] for trial in trials if "confirmed" in trial]
     if not confirmed:
         return max(trials, key=lambda trial: trial["value"])
@@ -188,18 +207,10 @@ def best_trial(trials: list[Trial]) -> Trial:
     return max(comparable, key=lambda trial: trial["confirmed"]["value"])
 
 
-def read_study(path: Path) -> dict[str, Any]:
-    """The study in a file. Older ones call the preset a recipe."""
-    study: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    given = study["given"]
-    study["given"] = {"preset" if key == "recipe" else key: given[key] for key in given}
-    return study
-
-
 def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
-    """Goes on with the study in the file, or begins it."""
+    """Resumes the study in the file, or starts it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    before = read_study(path) if path.exists() else {}
+    before = read_studies(path).get(arguments.dataset, {})
     trials: list[Trial] = before.get("trials", [])
     # A study that goes on with the first seed would draw its first trials once more.
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
@@ -238,18 +249,18 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         study.tell(asked, score)
         trials.append({"params": asked.params, "value": score, "seconds": seconds})
         record = {"given": given, "seeds": arguments.seeds, "trials": trials}
-        write(path, {**before, "machine": machine(arguments.device), **record})
+        _write_study(path, dataset, {**before, "machine": machine(arguments.device), **record})
         print(f"{len(trials) - 1}: {100 * score:.2f} {asked.params}", flush=True)
     return trials
 
 
 def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
-    """Adds to the best trials of the study what other seeds make of them.
+    """Adds the scores with other seeds to the best trials of the study.
 
-    A round with more seeds than one before takes the best of what is confirmed, and trains it with
-    the further seeds alone.
+    A round with more seeds takes the best of the confirmed trials, and trains them with the
+    additional seeds only.
     """
-    study = read_study(path)
+    study = read_studies(path)[arguments.dataset]
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
     known = [trial.get("confirmed", NOT_CONFIRMED) for trial in trials]
@@ -279,7 +290,8 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
             return
         score = statistics.mean(scores[number])
         trial["confirmed"] = {"value": score, "seeds": arguments.seeds}
-        write(path, {**study, "confirmed_on": machine(arguments.device)})
+        own = {**study, "confirmed_on": machine(arguments.device)}
+        _write_study(path, arguments.dataset, own)
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]
@@ -294,12 +306,12 @@ def _confirm_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict
 
 
 def _value(trial: Trial) -> float:
-    """By the seeds that confirm it where there are some."""
+    """The score by the confirming seeds, if there are any."""
     return float(trial.get("confirmed", trial)["value"])
 
 
 def _space(model: str, dataset: str) -> tuple[str, Suggest]:
-    """The preset that the search starts from, and what it varies."""
+    """The preset that the search starts from, and its search space."""
     preset, suggest = SPACES[model]
     if dataset in GRAPHS:
         suggest = (MANY if dataset.endswith(HALF) else FEW).get(model, suggest)
@@ -326,7 +338,7 @@ def _ask(study: optuna.Study, suggest: Suggest) -> optuna.Trial:
 
 
 def _validate(settings: Mapping[str, Any], seeds: Iterable[int]) -> tuple[float, float]:
-    """The mean validation score of runs with these seeds, and the seconds that they took."""
+    """The mean validation score of runs with these seeds, and their seconds."""
     runs = [validation.validate_on(settings, seed) for seed in seeds]
     seconds = round(sum(run["seconds"] for run in runs), 1)
     return float(statistics.mean(run["val_score"] for run in runs)), seconds

@@ -1,10 +1,10 @@
-"""The accuracy of training from a store against that of the same graph in memory.
+"""Accuracy of training from a store and of training on the same graph in memory.
 
 python -m benchmarks.store_accuracy [--out FILE] [--seeds N] [--datasets NAME ...] [--quick]
 
 In memory: sub-graphs of 2000 nodes, scored on the whole graph after every epoch. From the store:
-the same sub-graphs, read from mapped files, scored on sampled sub-graphs around validation nodes,
-as is done for graphs too large for anything else. The test scores at the end are exact in both.
+the same sub-graphs, read from mapped files, scored on sub-graphs around validation nodes, as for
+large graphs. The final test scores are exact in both.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
 from lgcn import load_dataset
 from lgcn.graph import Graph
-from lgcn.store.contents import write_store
 from lgcn.store.open_store import open_store
+from lgcn.store.write_store import write_store
 from lgcn.training import Settings, train
 
 OPTIONS: dict[str, dict[str, Any]] = {"synthetic": {"num_nodes": 50_000, "num_features": 32}}

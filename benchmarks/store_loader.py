@@ -1,19 +1,19 @@
-"""Sub-graphs of 2000 nodes out of stores of different sizes, against the same algorithm in NumPy.
+"""Sub-graphs of 2000 nodes from stores of different sizes, compared with NumPy.
 
 python -m benchmarks.store_loader [--out FILE] [--repeats N] [--stores FOLDER] [--quick]
 
-A sub-graph is Algorithm 1, the edges among its nodes, and their features: what both programs make.
-A "batch" is what the loader makes of it, with labels, masks, degrees, and the checks of a Graph.
-Both programs use one thread, and the time is that of the processor. "cold" is the first time that
-sub-graphs are made: their pages are in the system's memory but not yet in the process, which is
-what a training on a large graph meets for long. Otherwise they were made before. One program in
-NumPy has memory for the sub-graph alone, as ours; the other a place for every node of the graph.
+A sub-graph is Algorithm 1, the edges among its nodes, and their features; both programs make it. A
+"batch" adds what the loader needs: labels, masks, degrees, and the checks of a Graph. Both programs
+use one thread, and times are CPU times. "cold" is the first time that sub-graphs are made: their
+pages are in the page cache but not yet mapped by the process, as in training on a large graph. One
+NumPy program allocates only what the sub-graph needs, as lgcn does; the other one has an array
+entry for every node of the graph.
 
-Loader and model are then run together, as in training, one worker thread beside the model. Memory
-is what the process has at most in no file, beyond what it had before the graph was opened.
+Loader and model then run together as in training, with one worker thread. Memory is the peak of
+anonymous memory beyond what the process had before it opened the graph.
 
---stores names a folder where the stores are kept (nodes-N each); by default they are made in a
-temporary one, where that of 10 million nodes takes 3.6 GB and minutes.
+--stores names a folder that keeps the stores (nodes-N each). By default they are made in a
+temporary folder; the one with 10 million nodes takes 3.6 GB and some minutes.
 """
 
 import argparse
@@ -49,7 +49,7 @@ Make = Callable[[int], Any]
 
 
 class WithNumpy:
-    """The same in NumPy, with whole arrays in place of loops, in memory of the sub-graph's size."""
+    """The same with NumPy arrays instead of loops, in memory of the sub-graph's size."""
 
     def __init__(self, graph: Graph) -> None:
         assert graph.x is not None
@@ -88,7 +88,7 @@ class WithNumpy:
 
 
 class WithNumpyAndPlaces(WithNumpy):
-    """Faster, with a place for every node of the graph, kept from one sub-graph to the next."""
+    """Faster: an array with an entry for every node of the graph is kept between sub-graphs."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -125,9 +125,9 @@ def seconds_per_subgraph(make: Make, seeds: range) -> float:
 
 
 def check(graph: Graph) -> None:
-    """NumPy's sub-graph is the one on its nodes."""
-    for rival in (WithNumpy(graph), WithNumpyAndPlaces(graph)):
-        nodes, rowptr, col, x = rival(0)
+    """Checks that NumPy gives the sub-graph on its nodes."""
+    for baseline in (WithNumpy(graph), WithNumpyAndPlaces(graph)):
+        nodes, rowptr, col, x = baseline(0)
         index = torch.from_numpy(nodes).long()
         expected = induced_subgraph(graph.rowptr, graph.col, index)
         same = expected[0].tolist() == rowptr.tolist() and expected[1].tolist() == col.tolist()
@@ -178,7 +178,7 @@ def measure(path: Path, repeats: int, count: int, steps: int) -> dict[str, Any]:
     check(graph)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    # They take turns, so that what else the machine does falls on all of them.
+    # They take turns, so that other load on the machine affects all of them.
     variants: dict[str, Make] = {
         "numba": numba,
         "batch": as_batch(graph),

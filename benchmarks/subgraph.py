@@ -1,13 +1,11 @@
-"""Sub-graph selection (Algorithm 1) against the same algorithm in Python sets.
+"""Sub-graph selection (Algorithm 1), compared with the same algorithm with Python sets.
 
 python -m benchmarks.subgraph [--out FILE] [--repeats N] [--quick]
 
-Times are those of the processor, as both use one thread: on a busy machine a clock on the wall
-would count interruptions, of which the longer program has more. Selecting many sub-graphs in a row
-finds the graph in the caches; where another program ran in between, as training does, it is slower.
-Both are reported, the latter ("cold") with the rival as the program in between. A third figure is
-that of two threads, as the loader has them, by the clock on the wall: the kernel runs without
-Python's lock, which sets need. --quick takes one small random graph, once.
+Both use one thread, and times are CPU times, so that other load on the machine does not count.
+Selecting many sub-graphs in a row finds the graph in the caches. "cold" runs the baseline in
+between, as training does, and is slower. A third figure is the wall time of two threads, as in the
+loader: the kernel releases Python's lock, which sets need. --quick takes one small random graph.
 """
 
 import argparse
@@ -35,7 +33,7 @@ SYNTHETIC: tuple[dict[str, Any], ...] = (
     {"num_nodes": 1_000_000, "skew": 0.9},
 )
 QUICK: tuple[dict[str, Any], ...] = ({"num_nodes": 5000},)
-BUDGET = 20.0  # seconds that the rival may take on one graph
+BUDGET = 20.0  # seconds that the baseline may take per graph
 
 # Selects with a seed and at most so many iterations.
 Select = Callable[[int, int], Any]
@@ -59,7 +57,7 @@ def select_with_sets(
 
 
 def edges_looked_at(graph: Graph, select: Select, seed: int) -> int:
-    """Those of all nodes but the ones that the last iteration added."""
+    """The edges of all nodes but those added in the last iteration."""
     hops = 0
     while len(select(seed, hops + 1)) < MAX_NODES:
         hops += 1
@@ -70,7 +68,7 @@ def edges_looked_at(graph: Graph, select: Select, seed: int) -> int:
 def processor_seconds(
     variants: Mapping[str, Select], seeds: range, in_a_row: int, repeats: int
 ) -> dict[str, float]:
-    """Median over the repeats of the time for a sub-graph; variants take turns."""
+    """Median over the repeats of the time per sub-graph; variants take turns."""
     taken: dict[str, list[float]] = {name: [0.0] * repeats for name in variants}
     for repeat in range(repeats):
         for first in range(0, len(seeds), in_a_row):
@@ -83,7 +81,7 @@ def processor_seconds(
 
 
 def two_thread_ratio(variants: Mapping[str, Select], seeds: range, repeats: int) -> float:
-    """Time of the sets in one thread over that of the kernel in two, by the clock on the wall."""
+    """Wall time of the sets in one thread, divided by that of the kernel in two."""
     taken: dict[str, list[float]] = {name: [] for name in variants}
 
     def run(name: str, part: range) -> None:
@@ -139,7 +137,7 @@ def measure(graph: Graph, repeats: int) -> dict[str, Any]:
 
 
 def graphs(quick: bool) -> Iterator[Graph]:
-    """One after the other, so that only one is held at a time."""
+    """The graphs, one at a time in memory."""
     if not quick:
         try:
             yield load_dataset("pubmed")

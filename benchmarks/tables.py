@@ -1,12 +1,12 @@
-"""Two CSV files become a graph: time and memory against reading the files alone.
+"""Reading two CSV files as a graph: time and memory, compared with reading the files.
 
 python -m benchmarks.tables [--out FILE] [--repeats N] [--quick]
 
-1 million nodes with 16 numbers and a label, 10 million edges, once with integer ids and once with
-texts. The rival is ``pyarrow.csv.read_csv`` of both files, which is where the import starts. Each
-measurement is a process of its own, and the two take turns; a tiny import comes first in each, so
-that loading compiled kernels is not counted. Peak memory is what the process holds at most beyond
-what it held after that, over the bytes of the arrays of the graph.
+1 million nodes with 16 numbers and a label, 10 million edges, with integer ids and with strings.
+The baseline is ``pyarrow.csv.read_csv`` of both files, where the import starts. Each measurement is
+its own process, and the two take turns. Each begins with a tiny import, so that loading compiled
+kernels is not counted. Peak memory is what the process needs beyond that, divided by the bytes of
+the arrays of the graph.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from benchmarks._common import RESULTS, machine, peak_megabytes, write
 NODES, EDGES, FEATURES = 1_000_000, 10_000_000, 16
 LABELS = ("red", "green", "blue", "black", "white")
 VARIANTS = ("import", "pyarrow")
-AIM_SECONDS, AIM_MEMORY = 3.0, 3.0  # times as long, times the arrays
+AIM_SECONDS, AIM_MEMORY = 3.0, 3.0  # ratios: time to pyarrow, memory to the arrays
 
 
 def write_files(folder: Path, kind: str, num_nodes: int, num_edges: int) -> None:
@@ -61,7 +61,7 @@ def run_pyarrow(folder: Path, prefix: str = "") -> Any:
 
 
 def array_megabytes(graph: Any) -> float:
-    """Of all arrays of the graph; of texts in ``node_ids`` the objects, too."""
+    """All arrays of the graph, including the string objects in ``node_ids``."""
     names = ("rowptr", "col", "x", "y", "train_mask", "val_mask", "test_mask", "node_ids")
     size = sum(getattr(graph, name).nbytes for name in names)
     if graph.node_ids.dtype == object:
@@ -70,7 +70,7 @@ def array_megabytes(graph: Any) -> float:
 
 
 def measure_here(variant: str, folder: Path) -> dict[str, float]:
-    """One measurement; called in a process of its own."""
+    """One measurement, in its own process."""
     run = run_import if variant == "import" else run_pyarrow
     run(folder, "tiny_")
     result: list[Any] = []

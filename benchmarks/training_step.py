@@ -1,10 +1,10 @@
-"""100 epochs of training in the settings of the paper's Table 5.
+"""100 epochs of training with the settings of the paper's Table 5.
 
 python -m benchmarks.training_step [--device cpu|cuda] [--out FILE] [--quick]
 
 LGCN_sub trains on one fixed sub-graph, one hop around the training nodes; LGCN_whole and GCN (with
-PyG's layers) train on the whole graph. Timed is the training alone, from new weights, without
-evaluation; on a GPU that includes the capture of the CUDA graph.
+PyG's layers) train on the whole graph. Only training is timed, from new weights, without
+evaluation; on a GPU that includes capturing the CUDA graph.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from lgcn.training.loop import train_epochs
 from lgcn.training.setup import make_loader
 
 EPOCHS = 100
-BUDGET = 40.0  # seconds that one variant may take in all turns
+BUDGET = 40.0  # seconds per variant over all turns
 # Table 5 of the paper, seconds on a TITAN Xp and nodes per iteration.
 PAPER = {
     "cora": {"GCN": 7, "LGCN_whole": 58, "LGCN_sub": 14, "nodes": 644},
@@ -32,7 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LGCN_whole": {"training": "whole"},
     "GCN": {"preset": "gcn"},
 }
-# What else can be chosen on a GPU.
+# Further variants on a GPU.
 CUDA_OPTIONS: dict[str, dict[str, Any]] = {
     "bfloat16": {"precision": "bfloat16"},
     "no CUDA graph": {"capture": False},
@@ -53,7 +53,7 @@ def measure(graph: Graph, device: str, epochs: int, repeats: int) -> dict[str, A
         name: partial(train_epochs, graph, one, epochs) for name, one in chosen.items()
     }
     assert graph.x is not None
-    dense = replace(graph, x=graph.x.to_dense(), _derived={})
+    dense = replace(graph, x=graph.x.to_dense())
     variants["GCN, dense features"] = partial(train_epochs, dense, chosen["GCN"], epochs)
     loader = make_loader(graph, chosen["LGCN_sub"])
     return {

@@ -1,4 +1,4 @@
-"""Runs that are judged by validation nodes alone: how settings are chosen."""
+"""Runs scored on validation nodes alone, to choose settings."""
 
 import argparse
 import math
@@ -18,7 +18,7 @@ KEPT = ("val_score", "best_epoch", "epochs", "seconds")
 
 
 def validate(graph: Graph, settings: Settings) -> dict[str, Any]:
-    """One run. The test nodes have no part in a choice, so they are not even scored."""
+    """One run. Test nodes are not even scored, since they must not influence a choice."""
     record = train(replace(graph, test_mask=None), settings).record
     release_memory()  # others run beside this one
     run = {key: record[key] for key in KEPT}
@@ -26,7 +26,7 @@ def validate(graph: Graph, settings: Settings) -> dict[str, Any]:
 
 
 def validate_on(settings: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """One run on the data set of the settings; where it has no split, the seed draws it."""
+    """One run on the data set of the settings. The seed draws the split if there is none."""
     graph = _load(settings["dataset"], **split_options(settings["dataset"], seed))
     return validate(graph, Settings.create(**settings, seed=seed))
 
@@ -37,7 +37,7 @@ def _load(dataset: str, **options: Any) -> Graph:
 
 
 def has(settings: Mapping[str, Any], some: Mapping[str, Any]) -> bool:
-    """Whether the settings have all of these. Optuna's steps of 0.1 do not end on 0.3 exactly."""
+    """Whether the settings contain these values, up to rounding (Optuna's 0.1 steps)."""
     return all(
         math.isclose(settings[name], value)
         if isinstance(value, float) and isinstance(settings.get(name), float)
@@ -47,7 +47,7 @@ def has(settings: Mapping[str, Any], some: Mapping[str, Any]) -> bool:
 
 
 def check(parser: argparse.ArgumentParser, datasets: Iterable[str], device: str) -> None:
-    """Ends the program with a line where data or device are not there, before the first run."""
+    """Ends with one line before the first run if the data or the device is missing."""
     try:
         pick_device(device)
         for dataset in datasets:
@@ -57,7 +57,7 @@ def check(parser: argparse.ArgumentParser, datasets: Iterable[str], device: str)
 
 
 def at_least_one(text: str) -> int:
-    """The type of an argument that counts something."""
+    """An argument type: an integer of at least one."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 1 on, got {text!r}")
     return int(text)

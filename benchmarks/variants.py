@@ -1,10 +1,9 @@
-"""The best trial of a search with one thing changed: what matters?
+"""The best trial of a search with one thing changed at a time.
 
 python -m benchmarks.variants DATASET [--seeds 6] [--device cuda] [--processes N]
 
-By validation scores alone; the test nodes are not scored. Seeds are from 1100 on, which no reported
-result and no search has. The record is written after each run, and the same command goes on where
-it was ended.
+Only validation nodes are scored. Seeds start at 1100; no reported result and no search uses them.
+The record is written after each run, and the same command resumes where it stopped.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from lgcn.paper.plans import CITATIONS
 from lgcn.paper.pool import Failure, run_tasks
 
 FIRST_SEED = 1100
-STUDIES = Path("benchmarks/search")
+STUDY = Path("benchmarks/search/lgcn.json")
 UNCHANGED = "nothing changed"
 VARIANTS: dict[str, dict[str, Any]] = {
     UNCHANGED: {},
@@ -54,7 +53,7 @@ Run = dict[str, Any]
 
 
 def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """All that change something."""
+    """All variants that change something on this data set."""
     return {
         name: own
         for name, own in VARIANTS.items()
@@ -62,29 +61,25 @@ def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def study_of(dataset: str) -> Path:
-    return STUDIES / f"{dataset}-lgcn.json"
-
-
 def best_settings(dataset: str) -> dict[str, Any]:
-    """What the search found, for as many epochs as it had."""
-    from benchmarks.search import best_trial, read_study
+    """The settings that the search found, with its number of epochs."""
+    from benchmarks.search import best_trial, read_studies
 
-    study = read_study(study_of(dataset))
+    study = read_studies(STUDY)[dataset]
     return {**study["given"], **best_trial(study["trials"])["params"]}
 
 
 def train_once(task: tuple[str, int], base: dict[str, Any], device: str) -> Run:
-    """One run, in a process of one thread."""
+    """One run in a process with one thread."""
     name, seed = task
     run = validation.validate_on({**base, **VARIANTS[name], "device": device}, seed)
     return {"variant": name, "seed": seed, **run}
 
 
 def summary(runs: list[Run]) -> list[dict[str, Any]]:
-    """Mean and deviation of each variant in percent, best first, and what its change does.
+    """Mean and deviation per variant in percent, best first, and the effect of its change.
 
-    The difference is that of runs of one seed, with its standard error.
+    A difference compares runs of the same seed, with its standard error.
     """
     scores: dict[str, dict[int, float]] = {}
     for run in runs:
@@ -118,9 +113,9 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     dataset, device = arguments.dataset, arguments.device
-    if not study_of(dataset).exists():
+    if not STUDY.exists() or dataset not in json.loads(STUDY.read_text("utf-8")):
         parser.error(
-            f"there is no study {study_of(dataset)} to start from; make it with "
+            f"{STUDY} has no study of {dataset} to start from; make it with "
             f"python -m benchmarks.search {dataset}"
         )
     validation.check(parser, [dataset], device)
@@ -156,7 +151,7 @@ def main() -> None:
 
 
 def _runs_so_far(out: Path, base: dict[str, Any], tasks: list[tuple[str, int]]) -> list[Run]:
-    """Those in the file that are asked for."""
+    """The runs in the file that belong to this command."""
     if not out.exists():
         return []
     record = json.loads(out.read_text("utf-8"))

@@ -43,7 +43,6 @@ counts = import_store(
     [folder / "edges.csv"],
     folder / "nodes.csv",
     label_column="kind",
-    undirected=True,
     memory="2GB",
 )
 print(f"{counts['nodes']} nodes, {counts['edges']} edges, {counts['peak_memory'] / 1e6:.0f} MB")

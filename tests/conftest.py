@@ -103,13 +103,14 @@ def lgcn_(
     """Runs a command line in this process. No failure may show a traceback."""
     from lgcn.__main__ import command_line
 
+    cli = command_line()
     monkeypatch.setenv("LGCN_DEBUG", "1")  # a bug is raised, not reported in a line
 
     def run(*args: object) -> Output:
         monkeypatch.setattr(sys, "argv", ["lgcn", *map(str, args)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
-            command_line()()
+            cli.main()
         code = end.value.code or 0
         assert isinstance(code, int)
         output = Output(code, *capsys.readouterr())
@@ -151,4 +152,4 @@ def make_graph(
     fields.setdefault("x", torch.randn(num_nodes, num_features, generator=generator))
     fields.setdefault("y", torch.arange(num_nodes) % 3)
     edge_index = torch.stack([source, target])
-    return Graph.from_edge_index(edge_index, num_nodes, edge_weight=weight, **fields)
+    return Graph.as_given(edge_index, num_nodes, edge_weight=weight, **fields)

@@ -1,18 +1,22 @@
 """Large-Scale Learnable Graph Convolutional Networks for PyTorch and PyTorch Geometric."""
 
 import os
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.datasets import load_dataset
     from lgcn.estimator import LGCNClassifier
     from lgcn.graph import Graph
+    from lgcn.inference import load_run, predict
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
     from lgcn.ops import k_largest
     from lgcn.sampling import SubgraphLoader, select_subgraph
+    from lgcn.store.open_store import open_store, write_store
     from lgcn.tables.convert import from_networkx, from_scipy
     from lgcn.tables.from_tables import from_tables
+    from lgcn.training import train
     from lgcn.training.settings import Settings
 
 __version__ = "0.1.0"
@@ -35,7 +39,12 @@ __all__ = [
     "from_tables",
     "k_largest",
     "load_dataset",
+    "load_run",
+    "open_store",
+    "predict",
     "select_subgraph",
+    "train",
+    "write_store",
 ]
 
 # Imported when first used: torch and PyG take seconds, which `lgcn --help` should not.
@@ -52,14 +61,16 @@ _HOME = {
     "from_tables": "lgcn.tables.from_tables",
     "k_largest": "lgcn.ops",
     "load_dataset": "lgcn.datasets",
+    "load_run": "lgcn.inference",
+    "open_store": "lgcn.store.open_store",
+    "predict": "lgcn.inference",
     "select_subgraph": "lgcn.sampling",
+    "train": "lgcn.training",
+    "write_store": "lgcn.store.open_store",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'lgcn' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

@@ -1,15 +1,15 @@
-"""The errors a user can meet, and nothing else.
+"""The errors that users can meet, and helpers for their messages.
 
-Wrong arguments of library functions are plain ``ValueError``. The classes here are for what goes
-wrong outside a call: files, configuration and runs. The command line turns them into a message and
-an exit code; any other exception is a bug, which it reports as one.
+Invalid arguments of library functions raise a plain ``ValueError``. The classes here are for what
+comes from outside a call: files, settings and runs. The command line prints their message and
+returns their exit code. Any other exception is reported as a bug.
 """
 
 import difflib
 import re
 from collections.abc import Iterable
 
-# The remedy where a run's files are of no use.
+# The remedy if the files of a run cannot be used.
 START_AGAIN = "Start again with --overwrite, or with another --out"
 
 
@@ -20,21 +20,21 @@ class LGCNError(Exception):
 
 
 class UsageError(LGCNError, ValueError):
-    """The user asked for something that does not exist or does not fit together."""
+    """The user asked for something that does not exist or is inconsistent."""
 
     exit_code = 2
 
 
 class DataError(LGCNError):
-    """Data are missing, damaged, or not what their name promises."""
+    """Data are missing, damaged or not of the expected kind."""
 
 
 class WriteError(DataError):
-    """A file could not be written; what was there before is unchanged."""
+    """A file could not be written. An earlier file is unchanged."""
 
 
 class CheckpointError(LGCNError):
-    """A run folder is missing, damaged, or does not belong to the model or graph at hand."""
+    """A run folder is missing, damaged, or does not fit the given model or graph."""
 
 
 class TrainingDiverged(LGCNError):
@@ -52,7 +52,7 @@ class TrainingInterrupted(Interrupted):
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """A hint for a name that nobody knows: the closest known one, or all of them."""
+    """A hint for an unknown name: the closest known name, or all of them."""
     names = [str(one) for one in known]
     by_lower = {one.lower(): one for one in reversed(names)}  # the first of several wins
     close = difflib.get_close_matches(str(name).lower(), by_lower, n=1)
@@ -60,7 +60,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that the machine's memory, not a GPU's, was too little.
+    """Whether an error says that the memory of the machine, not of a GPU, ran out.
 
     NumPy and Arrow raise MemoryError, torch's CPU allocator RuntimeError.
     """
@@ -69,12 +69,12 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def first_line_of(error: BaseException) -> str:
-    """The first line of what an error says, shortened."""
+    """The first line of an error message, shortened."""
     return _short((str(error).splitlines() or [""])[0], error)
 
 
 def one_line(error: BaseException) -> str:
-    """All that an error says in one line, shortened."""
+    """An error message in one line, shortened."""
     text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
     return _short(re.sub(r"\s+", " ", text), error)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.report import TABLES
 
 from benchmarks import own_defaults
-from benchmarks.report import TABLES
 from lgcn import load_dataset
 from lgcn.paper.pool import Failure
 from lgcn.training import Settings
@@ -112,7 +112,7 @@ def test_the_command_writes_all_runs_and_names_those_that_failed(
     assert "| 6 runs, 1 graph |" in TABLES["own_defaults-few"](record)
     with pytest.raises(SystemExit):
         own_defaults.main()
-    assert "is there already: name another --out" in capsys.readouterr().err
+    assert "exists already: name another --out" in capsys.readouterr().err
     assert json.loads(out.read_text()) == record
 
 

@@ -26,7 +26,15 @@ def command(out: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     common = ["digits", "--max-epochs", "2", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", ["benchmarks.search", *common, *arguments])
     search.main()
-    return json.loads(out.read_text())
+    return study_in(out)
+
+
+def study_in(path: Path, dataset: str = "digits") -> Any:
+    return search.read_studies(path)[dataset]
+
+
+def write_study(path: Path, study: Any) -> None:
+    path.write_text(json.dumps({"digits": study}))
 
 
 def test_a_study_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +59,17 @@ def test_the_same_command_makes_the_same_study(
     assert studies[0]["trials"][0]["params"] != studies[0]["trials"][1]["params"]
 
 
+def test_studies_of_several_data_sets_are_in_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"zoo": {"trials": []}, "animals": {"trials": [1]}}))
+    run(path, monkeypatch, 1, "gcn")
+    studies = search.read_studies(path)
+    assert list(studies) == ["animals", "digits", "zoo"]
+    assert studies["animals"] == {"trials": [1]}
+
+
 def test_no_two_trials_are_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def suggest(trial: Any) -> dict[str, Any]:
         return {"lr": trial.suggest_float("lr", 0.01, 0.05, step=0.01)}
@@ -69,7 +88,7 @@ def two_good_trials(path: Path) -> list[dict[str, Any]]:
         for lr, value in ((0.01, 0.9), (0.05, 0.82), (0.02, 0.85))
     ]
     given = {"dataset": "digits", "preset": "gcn"}
-    path.write_text(json.dumps({"given": given, "seeds": 2, "trials": trials}))
+    write_study(path, {"given": given, "seeds": 2, "trials": trials})
     return trials
 
 
@@ -118,10 +137,10 @@ def test_a_study_that_went_on_is_confirmed_in_the_same_rounds(
 
     path = tmp_path / "a.json"
     two_good_trials(path)
-    study = json.loads(path.read_text())
+    study = study_in(path)
     study["trials"][0]["confirmed"] = {"value": 0.8, "seeds": 16}
     study["trials"][1]["confirmed"] = {"value": 0.7, "seeds": 8}
-    path.write_text(json.dumps(study))
+    write_study(path, study)
     monkeypatch.setattr(search, "run_tasks", run_tasks)
     command(path, monkeypatch, "--confirm", "2", "--seeds", "8")
     assert seen == [(2, seed) for seed in range(1002, 1010)]  # the best two by the search's seeds
@@ -143,7 +162,7 @@ def test_a_trial_with_a_run_that_fails_is_not_confirmed(
     with pytest.raises(SystemExit):
         command(path, monkeypatch, "--confirm", "2")
     assert "{'lr': 0.01} with seed 1003: no memory" in capsys.readouterr().err
-    found = json.loads(path.read_text())["trials"]
+    found = study_in(path)["trials"]
     assert found[:2] == trials[:2]
     assert found[2]["confirmed"]["value"] == 0.5  # the other one is kept
 
@@ -187,7 +206,7 @@ def test_a_study_goes_on_as_it_was_begun(
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, *other)
     assert "go on as it was begun, or name another --out" in capsys.readouterr().err
-    assert json.loads((tmp_path / "a.json").read_text()) == first
+    assert study_in(tmp_path / "a.json") == first
 
 
 def test_a_space_without_further_trials_is_an_error(
@@ -202,7 +221,7 @@ def test_a_space_without_further_trials_is_an_error(
     with pytest.raises(SystemExit):
         run(tmp_path / "a.json", monkeypatch, 3, "gcn")
     assert "after 2 trials, 50 more were all known ones" in capsys.readouterr().err
-    assert len(json.loads((tmp_path / "a.json").read_text())["trials"]) == 2
+    assert len(study_in(tmp_path / "a.json")["trials"]) == 2
 
 
 def test_what_is_to_be_confirmed_must_be_there(
@@ -210,7 +229,7 @@ def test_what_is_to_be_confirmed_must_be_there(
 ) -> None:
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "2")
-    assert "--confirm needs the study" in capsys.readouterr().err
+    assert "--confirm needs a study of digits" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "0")
     assert "--confirm: must be a number from 1 on, got '0'" in capsys.readouterr().err
@@ -221,7 +240,7 @@ def test_only_confirming_has_processes(
 ) -> None:
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--processes", "2")
-    assert "--processes goes with --confirm alone" in capsys.readouterr().err
+    assert "--processes needs --confirm" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--trials", "many")
     assert "--trials: must be a number from 1 on, got 'many'" in capsys.readouterr().err
@@ -266,22 +285,27 @@ def test_seeds_draw_the_splits_of_graphs_without_one(
     search.main()
     seeds = [{"split_seed": seed} for seed in (1000, 1001)]
     assert asked == [("wordnet31-half", options) for options in ({}, *seeds)]  # {}: is it there?
-    [trial] = json.loads((tmp_path / "a.json").read_text())["trials"]
+    [trial] = study_in(tmp_path / "a.json", "wordnet31-half")["trials"]
     assert {"rank", "mean", "num_layers"} <= trial["params"].keys()
     monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "b.json"), "--model=without"])
     search.main()
-    [other] = json.loads((tmp_path / "b.json").read_text())["trials"]
+    [other] = study_in(tmp_path / "b.json", "wordnet31-half")["trials"]
     lgcls = {"lgcl_channels", "num_layers", "k", "rank", "mean", "batch_norm"}
     assert other["params"].keys() == trial["params"].keys() - lgcls
 
 
 ROOT = Path(__file__).parents[2]
-STUDIES = sorted((ROOT / search.OUT).glob("*.json"))
+STUDIES = {
+    (dataset, path.stem): study
+    for path in sorted((ROOT / search.OUT).glob("*.json"))
+    for dataset, study in search.read_studies(path).items()
+}
 
 
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_the_preset_has_what_the_committed_study_found(path: Path) -> None:
-    study = search.read_study(path)
+@pytest.mark.parametrize("name", STUDIES, ids="-".join)
+def test_the_preset_has_what_the_committed_study_found(name: tuple[str, str]) -> None:
+    study = STUDIES[name]
+    assert study["given"]["dataset"] == name[0]
     wanted = search.best_trial(study["trials"])["params"]
     given = {key: study["given"][key] for key in ("dataset", "preset")}
     preset = Settings.create(**given).flat()
@@ -289,14 +313,14 @@ def test_the_preset_has_what_the_committed_study_found(path: Path) -> None:
 
 
 def test_there_is_a_study_for_each_graph_and_both_models() -> None:
-    names = {path.stem for path in STUDIES}
-    assert names >= {f"{graph}-{model}" for graph in CITATIONS for model in ("lgcn", "without")}
+    wanted = {(graph, model) for graph in CITATIONS for model in ("lgcn", "without")}
+    assert STUDIES.keys() >= wanted
 
 
 @pytest.mark.parametrize("graph", CITATIONS)
 def test_both_searches_of_a_graph_had_the_same_budget(graph: str) -> None:
     for model in ("lgcn", "without"):
-        study = json.loads((ROOT / search.OUT / f"{graph}-{model}.json").read_text())
+        study = STUDIES[graph, model]
         confirmed = [t["confirmed"]["seeds"] for t in study["trials"] if "confirmed" in t]
         assert (len(study["trials"]), study["seeds"]) == (96, 2)
         ranked = sorted(study["trials"], key=lambda trial: -trial["value"])
@@ -308,8 +332,7 @@ def test_both_searches_of_a_graph_had_the_same_budget(graph: str) -> None:
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_systems_that_are_compared_had_the_same_budget(graph: str) -> None:
     models = ("lgcn", "without", "gcn", "gat", "sage", "mlp")
-    paths = {path.stem: path for path in STUDIES}
-    studies = [json.loads(paths[f"{graph}-{model}"].read_text()) for model in models]
+    studies = [STUDIES[graph, model] for model in models]
     budgets = [(len(s["trials"]), s["seeds"], s["given"]["max_epochs"]) for s in studies]
     assert set(budgets) == {(18, 1, 200) if graph.endswith("-half") else (12, 2, 200)}
     for study in studies:

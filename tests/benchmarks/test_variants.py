@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.report import TABLES
 
 from benchmarks import variants
-from benchmarks.report import TABLES
 from lgcn.errors import LGCNError
 from lgcn.paper.plans import BEST_SEEDS, CITATIONS
 from lgcn.paper.pool import Failure

@@ -1,4 +1,4 @@
-"""What `lgcn evaluate` and `lgcn predict` print and write."""
+"""What `lgcn predict` writes and prints."""
 
 import csv
 from pathlib import Path
@@ -17,27 +17,6 @@ from .small import SETTINGS, several_labels, write_npz
 def rows(path: str | Path) -> list[dict[str, str]]:
     with Path(path).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def test_evaluate_scores_all_splits(lgcn_, trained: Path):
-    record = lgcn_("evaluate", trained, "--json").json
-    result = Run(trained).result()
-    assert record["metric"] == "accuracy"
-    assert {split: part["nodes"] for split, part in record["splits"].items()} == {
-        "train": 30,
-        "val": 60,
-        "test": 110,
-    }
-    assert record["splits"]["val"]["score"] == result["val_score"]
-    assert record["splits"]["test"]["score"] == result["test_score"]
-
-
-def test_evaluate_prints_a_table(lgcn_, trained: Path):
-    output = lgcn_("evaluate", trained)
-    score = f"{100 * Run(trained).result()['test_score']:.1f} %"
-    (line,) = [line for line in output.out.splitlines() if "│ test" in line]
-    assert score in line
-    assert "110" in line
 
 
 def test_predict_writes_every_nodes_probabilities(lgcn_, trained: Path):

@@ -80,7 +80,7 @@ def test_info_of_a_store(lgcn_: Callable[..., Any], store: Path) -> None:
 
 def test_import_equals_the_tables_in_memory(lgcn_: Callable[..., Any], place: Path) -> None:
     write_tables(place)
-    options = ("--nodes", "nodes.csv", "--label-column", "kind", "--undirected")
+    options = ("--nodes", "nodes.csv", "--label-column", "kind")
     counts = lgcn_("import", "s", "--edges", "a.csv", "b.csv", *options, "--json").json
     expected = import_tables("all.csv", "nodes.csv", label_column="kind").graph
     found = open_store("s")
@@ -93,11 +93,15 @@ def test_import_equals_the_tables_in_memory(lgcn_: Callable[..., Any], place: Pa
     assert found.node_ids(0, 40).to_pylist() == expected.node_ids.tolist()
 
 
-def test_import_of_directed_edges_says_so(lgcn_: Callable[..., Any], place: Path) -> None:
+def test_import_of_directed_edges(lgcn_: Callable[..., Any], place: Path) -> None:
     write_tables(place)
-    output = lgcn_("import", "s", "--edges", "all.csv")
-    assert output.notes("--undirected")
-    assert open_store("s").header["directed"]
+    both, one = (
+        lgcn_("import", name, "--edges", "all.csv", *flags, "--json").json["entries"]
+        for name, flags in (("both", ()), ("one", ("--directed",)))
+    )
+    assert one < both
+    assert open_store("one").header["directed"]
+    assert not open_store("both").header["directed"]
 
 
 def test_predictions_are_those_of_the_graph_in_memory(
@@ -114,7 +118,7 @@ def test_predictions_are_those_of_the_graph_in_memory(
 
 def test_predictions_have_the_ids_of_the_store(lgcn_: Callable[..., Any], place: Path) -> None:
     write_tables(place)
-    options = ("--nodes", "nodes.csv", "--label-column", "kind", "--undirected")
+    options = ("--nodes", "nodes.csv", "--label-column", "kind")
     lgcn_("import", "s", "--edges", "all.csv", *options)
     assert lgcn_("train", "--graph", "s", "--out", "r", *SHORT).code == 0
     lgcn_("predict", "r", "--output", "p.parquet", "--unlabelled-only")
@@ -166,7 +170,7 @@ def test_mistakes_end_in_a_message(
 
 def test_a_run_on_a_store_predicts_new_tables(lgcn_: Callable[..., Any], place: Path) -> None:
     write_tables(place)
-    options = ("--nodes", "nodes.csv", "--label-column", "kind", "--undirected")
+    options = ("--nodes", "nodes.csv", "--label-column", "kind")
     lgcn_("import", "s", "--edges", "all.csv", *options)
     assert lgcn_("train", "--graph", "s", "--out", "r", *SHORT).code == 0
     new = ("--edges", "a.csv", "--nodes", "nodes.csv", "--output", "p.parquet")
@@ -197,7 +201,7 @@ def test_a_run_of_a_stranger_cannot_switch_the_checks_of_a_store_off(
 
 def test_a_store_by_its_path_has_its_ids(lgcn_: Callable[..., Any], place: Path) -> None:
     write_tables(place)
-    import_ = ("import", "store", "--edges", "all.csv", "--nodes", "nodes.csv", "--undirected")
+    import_ = ("import", "store", "--edges", "all.csv", "--nodes", "nodes.csv")
     assert lgcn_(*import_, "--label-column", "kind").code == 0
     assert lgcn_("train", "--dataset", "./store", *SHORT, "--out", "run").code == 0
     assert lgcn_("predict", "run", "--output", "own.csv").code == 0

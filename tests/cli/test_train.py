@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import lgcn.datasets
-from lgcn.cli import app as cli
+from lgcn.cli import train as command
 from lgcn.training import Run
 
 from .small import SETTINGS, lasting, several_labels
@@ -98,7 +98,7 @@ def test_the_seed_changes_the_numbers(lgcn_):
 
 
 def test_progress_goes_to_a_terminal_on_standard_error(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cli, "err", Console(stderr=True, force_terminal=True, width=100))
+    monkeypatch.setattr(command, "err", Console(stderr=True, force_terminal=True, width=100))
     output = lgcn_("train", "--config", "small.toml", "--out", "a", "--json")
     assert set(output.json) >= KEYS
     assert "validation" in output.err

@@ -81,7 +81,7 @@ def test_mistakes_are_reported_before_torch_is_imported(trained: Path):
     code = f"""
 import sys
 from lgcn.__main__ import command_line
-main = command_line()
+main = command_line().main
 for line in {[*MISTAKES, *ANSWERS]!r}:
     sys.argv = ["lgcn", *line.split()]
     try:

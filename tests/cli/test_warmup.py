@@ -1,103 +1,38 @@
-"""After a warm-up, other processes find every kernel compiled."""
+"""What `lgcn warmup` prints."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+import re
 
 import pytest
-import torch
+from rich.console import Console
 
-from lgcn.cli.warmup import kernels, warmup
-
-LOAD = """
-import json, torch
-from lgcn import Graph, SubgraphLoader
-from lgcn.cli.warmup import kernels
-edges = torch.tensor([[0, 1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7, 0]])
-graph = Graph.from_edge_index(edges, undirected=True)
-for options in ({}, {"max_expand": 1}, {"max_expand": [2, 1], "max_hops": 1}):
-    for batch in SubgraphLoader(graph, n_init=2, max_nodes=5, **options):
-        assert batch.num_nodes >= 3
-"""
-TRAIN = """
-import json
-from lgcn import load_dataset
-from lgcn.training import Settings, train
-from lgcn.cli.warmup import kernels
-for training in ("whole", "subgraph"):
-    config = Settings.create(dataset="digits", training=training, max_epochs=2)
-    train(load_dataset("digits"), config)
-"""
-REPORT = """
-stats = {name: kernel.stats for name, kernel in kernels().items()}
-print(json.dumps({
-    "compiled": [name for name, s in stats.items() if s.cache_misses],
-    "loaded": [name for name, s in stats.items() if s.cache_hits],
-}))
-"""
-WARM_UP_SUBGRAPHS = """
-import json, torch
-from lgcn.cli.warmup import warmup
-print(json.dumps(warmup(float_dtypes=(), index_dtypes=(torch.int64,))._asdict()))
-"""
+from lgcn.cli import warmup as command
+from lgcn.training.warmup import Warmup
+from lgcn.utils.progress import OnProgress
 
 
-def python(cache: Path, *arguments: str) -> Any:
-    """The JSON on the last line that another process prints, which uses this cache folder."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def test_warmup_tells_what_was_compiled_and_what_was_there(lgcn_, monkeypatch: pytest.MonkeyPatch):
+    def stub(on_progress: OnProgress | None) -> Warmup:
+        if on_progress is not None:
+            on_progress("k largest, float32", 3, 8)
+        return Warmup({"lgcn.a._f": ["int32", "int64"]}, {"lgcn.b._g": ["int64"]}, ["/cache"], 1.5)
+
+    monkeypatch.setattr("lgcn.training.warmup.warmup", stub)
+    assert lgcn_("warmup", "--json").json == {
+        "compiled": {"lgcn.a._f": ["int32", "int64"]},
+        "cached": {"lgcn.b._g": ["int64"]},
+        "folders": ["/cache"],
+        "seconds": 1.5,
+    }
+    monkeypatch.setattr(command, "err", Console(stderr=True, force_terminal=True, width=100))
+    output = lgcn_("warmup")
+    assert "38 %" in output.err
+    assert "k largest, float32" in output.err
+    rows = [re.findall(r"[\w.]+", line) for line in output.out.splitlines()]
+    assert ["lgcn.a._f", "2", "0"] in rows
+    assert ["lgcn.b._g", "0", "1"] in rows
+    assert output.out.endswith("1.5 s; kept in\n/cache\n")
 
 
-@pytest.mark.slow  # a minute: it compiles everything once
-def test_another_process_compiles_nothing_for_subgraphs(tmp_path: Path) -> None:
-    first = python(tmp_path, "-c", WARM_UP_SUBGRAPHS)
-    assert {"lgcn.sampling.algorithm1._grow", "lgcn.ops.induced_subgraph._induced"} <= set(
-        first["compiled"]
-    )
-    assert first["cached"] == {}
-    assert all(Path(folder).is_relative_to(tmp_path) for folder in first["folders"])
-    used = python(tmp_path, "-c", LOAD + REPORT)
-    assert used["compiled"] == []
-    assert used["loaded"] == [
-        "lgcn.ops.induced_subgraph._induced",
-        "lgcn.sampling.algorithm1._grow",
-    ]
-
-
-@pytest.mark.slow
-def test_training_compiles_nothing_after_the_command(tmp_path: Path) -> None:
-    first = python(tmp_path, "-m", "lgcn", "warmup", "--json")
-    # In a process of their own: other tests may have imported kernels that training does not need.
-    known = "import json; from lgcn.cli.warmup import kernels; print(json.dumps(list(kernels())))"
-    assert set(first["compiled"]) >= set(python(tmp_path, "-c", known))
-    used = python(tmp_path, "-c", TRAIN + REPORT)
-    assert used["compiled"] == []
-    assert "lgcn.ops.cpu._k_largest" in used["loaded"]
-    again = python(tmp_path, "-m", "lgcn", "warmup", "--json")
-    assert again["compiled"] == {}
-    assert set(again["cached"]) >= set(used["loaded"])
-
-
-def test_steps_are_told_in_order() -> None:
-    told: list[tuple[str, int, int]] = []
-    done = warmup((), (torch.int32, torch.int64), lambda *step: told.append(step))
-    steps = ["tables", "sub-graphs, int32", "sub-graphs, int64", "sub-graphs of a store", "done"]
-    assert told == [(step, number, 4) for number, step in enumerate(steps)]
-    name = "lgcn.ops.induced_subgraph._induced"  # other tests may have cached some
-    assert len(done.compiled.get(name, []) + done.cached.get(name, [])) == 3
-    assert done.seconds > 0
-
-
-def test_kernels_are_named_by_the_module_that_defines_them() -> None:
-    names = kernels()
-    assert {"lgcn.ops.cpu._k_largest", "lgcn.sampling.algorithm1._grow"} <= set(names)
-    assert len({id(kernel) for kernel in names.values()}) == len(names)
+def test_warmup_says_when_nothing_is_kept(lgcn_, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lgcn.training.warmup.warmup", lambda on_progress: Warmup({}, {}, [], 1.5))
+    assert "1.5 s; nothing is kept: set NUMBA_CACHE_DIR" in lgcn_("warmup").out

@@ -30,6 +30,8 @@ FLAGS = {
         ("memory must be a size", "--memory must be a size"),
         ("too little memory. Raise memory", "too little memory. Raise --memory"),
         ("nodes: no such file", "--nodes: no such file"),
+        ("edges= needs nodes= too", "--edges needs --nodes too"),
+        ("give another val=, or val=0.2", "give another --val, or --val 0.2"),
         # What is the user's stays, and what is English.
         ("n.csv: label_column must be, got 'label_column'", "n.csv: --label-column must be, got"
          " 'label_column'"),

@@ -194,7 +194,9 @@ class Laboratory:
         old, new = ({} if value == ABSENT else value for value in (expected.old, expected.new))
         for name, content in ({} if found == ABSENT else found).items():
             allowed = [files[name] for files in (old, new) if name in files]
-            if allowed and content not in allowed:
+            if name.endswith(".jsonl"):  # grows line by line
+                _check_lines(name, content, old.get(name, b""), new[name])
+            elif allowed and content not in allowed:
                 raise Broken(f"{name} is neither the old nor the new one")
         if missing := [name for name in old if found == ABSENT or name not in found]:
             raise Broken(f"{missing[0]} was finished before and is gone")
@@ -230,6 +232,15 @@ class Laboratory:
             if "\n" in str(error):
                 raise Broken(f"it is refused in several lines: {error}") from None
             return ABSENT
+
+
+def _check_lines(name: str, found: bytes, old: bytes, new: bytes) -> None:
+    """All lines of the old file are there, and no other lines than those of the new one."""
+    lines, before, after = (text.splitlines(keepends=True) for text in (found, old, new))
+    if not set(before) <= set(lines):
+        raise Broken(f"{name} lost a line")
+    if lines != [line for line in after if line in lines]:
+        raise Broken(f"{name} has a line that is not one of the new file, or another order")
 
 
 __all__ = ["SCENARIOS", "Broken", "Laboratory", "Outcome"]

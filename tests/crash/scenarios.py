@@ -23,7 +23,7 @@ TABLES = ("--edges", "edges.csv", "--nodes", "nodes.csv", "--label-column", "kin
 GRAPH = ("--nodes", "60", "--edges", "150", "--features", "4", "--classes", "3")
 TRAIN = ("train", "--config", "small.toml", *TABLES)
 ONE_EPOCH = ("--set", "max_epochs=1")
-IMPORT = ("import", "store", *TABLES, "--undirected")
+IMPORT = ("import", "store", *TABLES)
 TABLE = ("reproduce", "table4", "--datasets", "cora", "--preset", "default")
 OLD = b"what was here before\n"
 # Files beside the results that belong to the user, though some look like what a writer leaves.
@@ -184,7 +184,7 @@ SCENARIOS = {
         Scenario("import", _lgcn(*IMPORT), "store", read_store),
         Scenario(
             "import --overwrite",
-            _lgcn("import", "old-store", *TABLES, "--undirected", "--overwrite"),
+            _lgcn("import", "old-store", *TABLES, "--overwrite"),
             "old-store",
             read_store,
         ),

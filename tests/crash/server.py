@@ -131,7 +131,7 @@ def _wait(child: int, seconds: float) -> int:
 
 def _command(arguments: Any) -> None:
     sys.argv = ["lgcn", *arguments]
-    command_line()()
+    command_line().main()
 
 
 # What is made ready before the shim is armed, and then called.

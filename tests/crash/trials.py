@@ -30,8 +30,8 @@ SECONDS = 60  # after which a trial counts as hanging
 NEW_PROCESS = """
 from lgcn.training import loop
 loop.CHECKPOINT_SECONDS = -1.0
-from lgcn.__main__ import command_line
-command_line()()
+from lgcn.__main__ import main
+main()
 """
 
 
@@ -198,12 +198,11 @@ class Machine:
 
     def _started(self) -> subprocess.Popen[str]:
         if self._server is None:
-            # The package is `tests.crash` or, in pytest, `crash`.
-            package = __package__ or "crash"
-            root = HERE.parents[package.count(".")]
-            path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+            path = os.pathsep.join(
+                [str(HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+            )
             self._server = subprocess.Popen(
-                [sys.executable, "-m", f"{package}.server", str(self._shim)],
+                [sys.executable, "-m", "tests.crash.server", str(self._shim)],
                 cwd=self._folder,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -35,11 +35,11 @@ def graphs(draw: Any) -> Graph:
         rng = np.random.default_rng(weight)
         weight = torch.from_numpy(rng.choice([0.5, 1.0], len(edges)))
     y = draw(st.none() | st.lists(st.integers(-1, 3), min_size=n, max_size=n))
-    return Graph.from_edge_index(
+    make = Graph.from_edge_index if undirected else Graph.as_given
+    return make(
         torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t(),
         n,
         edge_weight=weight,
-        undirected=undirected,
         y=None if y is None else torch.tensor(y),
     )
 
@@ -92,7 +92,7 @@ def test_counts(graph: Graph) -> None:
 
 def test_histogram_bounds() -> None:
     star = torch.stack([torch.arange(1, 10), torch.zeros(9, dtype=torch.long)])
-    rows = check_graph(Graph.from_edge_index(star, 10)).degree_histogram
+    rows = check_graph(Graph.as_given(star, 10)).degree_histogram
     assert rows == [
         {"from": 0, "to": 0, "nodes": 9},
         {"from": 1, "to": 1, "nodes": 0},
@@ -109,15 +109,15 @@ def test_k_of_regular_graphs(degree: int, k: int) -> None:
     n = 201
     node = torch.arange(n).repeat_interleave(degree)
     step = torch.arange(1, degree + 1).repeat(n)
-    assert suggest_k(Graph.from_edge_index(torch.stack([(node + step) % n, node]), n)) == k
+    assert suggest_k(Graph.as_given(torch.stack([(node + step) % n, node]), n)) == k
 
 
 def test_k_of_separate_graphs_is_that_of_training() -> None:
     full = torch.ones(20, 20).to_sparse().indices()
     train, test = torch.ones(20, dtype=torch.bool), torch.zeros(20, dtype=torch.bool)
     parts = [
-        Graph.from_edge_index(full[:, :0], 20, train_mask=train),
-        Graph.from_edge_index(full, 20, train_mask=test),
+        Graph.as_given(full[:, :0], 20, train_mask=train),
+        Graph.as_given(full, 20, train_mask=test),
     ]
     assert suggest_k(Graph.concat(parts)) == 8
     assert suggest_k(parts[1]) == 32
@@ -126,18 +126,18 @@ def test_k_of_separate_graphs_is_that_of_training() -> None:
 def test_length_of_features() -> None:
     x = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 5.0], [1.0, 7.0]])
     edges = torch.tensor([[0], [1]])
-    graph = Graph.from_edge_index(edges, 4, x=x)
+    graph = Graph.as_given(edges, 4, x=x)
     assert feature_length(graph) == pytest.approx(5.0)  # root of (25 + 0 + 25 + 50) / 4
-    sparse = Graph.from_edge_index(edges, 4, x=x.to_sparse_csr())
+    sparse = Graph.as_given(edges, 4, x=x.to_sparse_csr())
     assert feature_length(sparse) == pytest.approx(5.0)
-    assert feature_length(Graph.from_edge_index(edges, 4, x=torch.zeros(4, 2))) == 1
+    assert feature_length(Graph.as_given(edges, 4, x=torch.zeros(4, 2))) == 1
 
 
 def test_length_of_features_of_separate_graphs_is_that_of_training() -> None:
     edges = torch.tensor([[0], [1]])
     masks = [torch.ones(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)]
     parts = [
-        Graph.from_edge_index(edges, 2, x=torch.full((2, 4), size), train_mask=mask)
+        Graph.as_given(edges, 2, x=torch.full((2, 4), size), train_mask=mask)
         for size, mask in zip((1.0, 100.0), masks, strict=True)
     ]
     assert feature_length(Graph.concat(parts)) == pytest.approx(2.0)
@@ -146,7 +146,7 @@ def test_length_of_features_of_separate_graphs_is_that_of_training() -> None:
 @pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170, 1e300])
 def test_length_of_features_whose_squares_leave_the_range_of_numbers(size: float) -> None:
     x = torch.tensor([[3.0, 4.0], [0.0, 0.0]], dtype=torch.float64) * size
-    graph = Graph.from_edge_index(torch.tensor([[0], [1]]), 2, x=x)
+    graph = Graph.as_given(torch.tensor([[0], [1]]), 2, x=x)
     smallest = torch.finfo(torch.float32).tiny  # one over less would be infinite in float32
     assert feature_length(graph) == pytest.approx(max(size * 12.5**0.5, smallest))
 
@@ -157,7 +157,7 @@ LOOPING = [(0, 0), *[(0, 1)] * 3, *[(1, 0)] * 3, *[(1, 1)] * 3]
 def test_duplicated_edges_both_ways_end() -> None:
     """SciPy's strong components never return on such a matrix, where it is of float64."""
     weight = torch.ones(len(LOOPING), dtype=torch.float64)
-    report = check_graph(Graph.from_edge_index(torch.tensor(LOOPING).t(), 2, edge_weight=weight))
+    report = check_graph(Graph.as_given(torch.tensor(LOOPING).t(), 2, edge_weight=weight))
     assert (report.components, report.largest_component) == (1, 2)
     assert not report.directed
     assert report.duplicate_edges == 4
@@ -177,7 +177,7 @@ def test_components_of_graphs_with_duplicated_edges(
     ]  # fmt: skip
     index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
     weight = torch.ones(len(edges), dtype=torch.float64)
-    report = check_graph(Graph.from_edge_index(index, nodes, edge_weight=weight))
+    report = check_graph(Graph.as_given(index, nodes, edge_weight=weight))
     expected = nx.Graph(edges)
     expected.add_nodes_from(range(nodes))
     parts = list(nx.connected_components(expected))
@@ -189,9 +189,9 @@ def test_components_of_graphs_with_duplicated_edges(
 def test_duplicates_with_weights_in_another_order_are_reverses() -> None:
     index = torch.tensor([[0, 0, 1, 1], [1, 1, 0, 0]])
     weights = torch.tensor([1.0, 2.0, 2.0, 1.0])
-    assert not check_graph(Graph.from_edge_index(index, 2, edge_weight=weights)).directed
+    assert not check_graph(Graph.as_given(index, 2, edge_weight=weights)).directed
     weights[0] = 3
-    assert check_graph(Graph.from_edge_index(index, 2, edge_weight=weights)).directed
+    assert check_graph(Graph.as_given(index, 2, edge_weight=weights)).directed
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8, torch.float32])
@@ -199,12 +199,12 @@ def test_weights_of_any_type_are_read(dtype: torch.dtype) -> None:
     weight = torch.ones(2).to(dtype)
     if dtype == torch.float32:
         weight.requires_grad_()
-    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
+    graph = Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
     assert not check_graph(graph).directed
 
 
 def test_a_graph_that_changed_is_checked_again() -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, y=torch.tensor([0, 1]))
+    graph = Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2, y=torch.tensor([0, 1]))
     check_graph(graph)
     graph.col[0] = 10**9
     with pytest.raises(ValueError, match=r"col must be smaller .*\(2\), got .* = 1000000000"):
@@ -253,7 +253,7 @@ def ring(n: int = 200, **fields: Any) -> Graph:
     fields.setdefault("x", torch.randn(n, 3, generator=torch.Generator().manual_seed(0)))
     fields.setdefault("y", (torch.arange(n) >= n // 2).long())
     edges = fields.pop("edges", torch.stack([torch.arange(n), (torch.arange(n) + 1) % n]))
-    return Graph.from_edge_index(edges, n, undirected=True, **fields)
+    return Graph.from_edge_index(edges, n, **fields)
 
 
 def test_a_good_graph_has_no_warning() -> None:
@@ -305,24 +305,24 @@ def test_duplicates_and_sparse_features() -> None:
     edges = torch.tensor([[0, 0, 1], [1, 1, 0]])
     x = torch.eye(2).to_sparse_csr()
     x.values()[0] = float("inf")
-    warnings = check_graph(Graph.from_edge_index(edges, 2, x=x)).warnings
+    warnings = check_graph(Graph.as_given(edges, 2, x=x)).warnings
     assert any("1 duplicate edge: repeats of another edge" in warning for warning in warnings)
     assert any("NaN or infinite" in warning for warning in warnings)
 
 
 def test_an_undirected_duplicate_counts_once() -> None:
     edges = torch.tensor([[0, 1, 0, 1, 2, 2], [1, 0, 1, 0, 2, 2]])
-    report = check_graph(Graph.from_edge_index(edges, 3))
+    report = check_graph(Graph.as_given(edges, 3))
     assert not report.directed
     assert (report.edges, report.duplicate_edges) == (4, 2)  # one of the edge, one of the loop
 
 
 def test_several_labels_a_node() -> None:
     y = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 3, y=y, label_names=("a", "b"))
+    graph = Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 3, y=y, label_names=("a", "b"))
     report = check_graph(graph)
     assert report.classes == {"a": 2, "b": 1}
-    assert report.labels == "several a node"
+    assert report.labels == "several per node"
     assert (report.homophily, report.labelled_nodes) == (None, 3)
     masks: dict[str, Any] = {
         "train_mask": torch.tensor([True, False, False]),
@@ -335,7 +335,7 @@ def test_several_labels_a_node() -> None:
 def test_columns_and_notes_of_an_import() -> None:
     table = pa.table({"age": [1.0, 2.0, 3.0], "same": [1, 1, 1], "[red]": ["a", "b", "a"]})
     encoder = FeatureEncoder.fit(table, np.ones(3, dtype=bool))
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         torch.tensor([[0, 1], [1, 0]]), 3, x=encoder.transform(table), encoder=encoder
     )
     notes = [f"nodes.csv: {note}" for note in encoder.notes]  # as the import has them
@@ -353,13 +353,13 @@ def test_fewer_names_than_classes_are_no_crash() -> None:
     y = torch.tensor([0, 1, 2, 2])
     edges = torch.tensor([[0, 1, 2], [1, 2, 3]])
     for names in ((), ("a", "b")):
-        report = check_graph(Graph.from_edge_index(edges, 4, y=y, label_names=names))
+        report = check_graph(Graph.as_given(edges, 4, y=y, label_names=names))
         assert report.homophily == pytest.approx(1 / 3)
         assert report.labelled_nodes == 4
 
 
 def labelled_graph(edges: list[tuple[int, int]], y: list[int], train: list[int]) -> Graph:
-    graph = Graph.from_edge_index(torch.tensor(edges).t(), len(y), undirected=True)
+    graph = Graph.from_edge_index(torch.tensor(edges).t(), len(y))
     mask = torch.zeros(len(y), dtype=torch.bool)
     mask[train] = True
     return replace(graph, y=torch.tensor(y), train_mask=mask)

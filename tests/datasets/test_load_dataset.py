@@ -1,17 +1,14 @@
-import inspect
 from pathlib import Path
 
 import pytest
 
 from lgcn.datasets import (
     DATASETS,
-    _signature_of,
     dataset_files,
     dataset_names,
     describe,
     load_dataset,
 )
-from lgcn.datasets.stored_options import OPTIONS
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
@@ -39,8 +36,10 @@ def test_options_reach_the_loader() -> None:
 )
 def test_unknown_name(name: str, close: str) -> None:
     for call in (load_dataset, dataset_files, describe):
-        with pytest.raises(UsageError, match=f"did you mean '{close}'") as caught:
+        with pytest.raises(UsageError, match=f"did you mean '{close}'"):
             call(name)
+        with pytest.raises(UsageError, match="no data set 'xyzzy'") as caught:
+            call("xyzzy")
         assert all(known in str(caught.value) for known in NAMES[:-2])
 
 
@@ -61,7 +60,8 @@ def test_missing_npz_path(tmp_path: Path, cache: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "option", "valid"),
     [
-        ("digits", "n_neighbours", "did you mean 'n_neighbors'.*num_val"),
+        ("digits", "n_neighbours", "did you mean 'n_neighbors'"),
+        ("digits", "xyzzy", "n_neighbors.*num_val"),
         ("synthetic", "num_node", "num_nodes"),
         ("cora", "normalise", "normalize_features"),
         ("ppi", "labels_per_class", "normalize_features"),
@@ -91,8 +91,8 @@ def test_no_option_switches_the_checks_of_a_store_off(tmp_path: Path) -> None:
 
 
 def test_options_that_a_file_may_set_are_those_of_the_loaders() -> None:
-    for name, dataset in DATASETS.items():
-        known = set(inspect.signature(_signature_of(dataset.load)).parameters)
-        assert known - set(OPTIONS[name]) <= {"root", "encoder", "label_names"}
-        assert set(OPTIONS[name]) <= known
-    assert "verify" not in OPTIONS["store"]
+    for dataset in DATASETS.values():
+        known = set(dataset.options())
+        assert known - set(dataset.stored) <= {"root", "encoder", "label_names"}
+        assert set(dataset.stored) <= known
+    assert "verify" not in DATASETS["store"].stored

@@ -14,7 +14,7 @@ from lgcn.datasets.check import check_graph
 from lgcn.errors import DataError, UsageError
 from lgcn.training import Settings, train
 from lgcn.utils import arrays as arrays_module
-from lgcn.utils import sizes
+from lgcn.utils import memory
 from lgcn.utils.memory import PeakMemory, anonymous_memory
 
 from .conftest import need
@@ -80,7 +80,7 @@ def test_texts_of_no_valid_characters_are_refused(name: str, tmp_path: Path) -> 
     texts = np.array(["a", "b", "c", "d"])
     texts.view(np.uint32)[1] = 0x110000
     write_npz(tmp_path / "small.npz", **{name: texts})
-    with pytest.raises(DataError, match=f"small.npz: {name} must hold texts of valid characters"):
+    with pytest.raises(DataError, match=f"small.npz: {name} must hold strings"):
         load_dataset(str(tmp_path / "small.npz"))
 
 
@@ -213,7 +213,7 @@ def test_features_that_no_machine_can_train_on_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide(tmp_path / "wide.npz", 2**31)
-    monkeypatch.setattr(sizes, "machine_memory", lambda: 16 * 10**9)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 16 * 10**9)
     message = r"wide\.npz: training on 2147483648 features would need 34\.4 GB .* has 16 GB"
     with pytest.raises(DataError, match=message):
         load_dataset("wide", tmp_path)
@@ -223,7 +223,7 @@ def test_many_sparse_features_take_no_memory_until_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide(tmp_path / "wide.npz", 2**31)
-    monkeypatch.setattr(sizes, "machine_memory", lambda: 64 * 10**9)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 64 * 10**9)
     before = anonymous_memory()
     with PeakMemory(every=0.001) as watch:
         graph = load_dataset("wide", tmp_path)

@@ -151,7 +151,7 @@ def test_further_settings(graph: Graph) -> None:
     config = small(settings={"cnn": "single", "k": 6}, max_epochs=1).fit(graph).settings_
     assert config.model.cnn == "single"
     assert config.model.k == 4  # the argument wins
-    with pytest.raises(UsageError, match=r"settings must not have seed: it is given by random_st"):
+    with pytest.raises(UsageError, match=r"settings must not have seed.*random_state"):
         small(settings={"seed": 3}).fit(graph)
     with pytest.raises(UsageError, match=r"unknown setting 'cnnn'; did you mean 'cnn'\?"):
         small(settings={"cnnn": "single"}).fit(graph)
@@ -183,7 +183,7 @@ def test_warm_start(graph: Graph) -> None:
     # A fit without some of the classes keeps them; one with new ones is refused.
     some = np.flatnonzero(y < 2)
     assert classifier.fit(some, y[some], graph=graph).classes_.tolist() == [0, 1, 2]
-    with pytest.raises(UsageError, match=r"y has the class 3, which is none of the model's: 0, 1"):
+    with pytest.raises(UsageError, match=r"y has the class 3, .*: 0, 1, 2"):
         classifier.fit(x, y + 1, edges)
     with pytest.raises(ValueError, match="X has 7 features, but LGCNClassifier is expecting 8"):
         classifier.fit(x[:, :7], y, edges)
@@ -259,7 +259,7 @@ def test_a_wrong_number_of_features(fitted: LGCNClassifier) -> None:
     with pytest.raises(ValueError, match=message):
         fitted.predict(np.zeros((4, 3)))
     with pytest.raises(ValueError, match=message):
-        fitted.predict(Graph.from_edge_index(torch.empty(2, 0).long(), x=torch.zeros(4, 3)))
+        fitted.predict(Graph.as_given(torch.empty(2, 0).long(), x=torch.zeros(4, 3)))
 
 
 def test_scores_need_labels(graph: Graph, fitted: LGCNClassifier) -> None:
@@ -267,7 +267,7 @@ def test_scores_need_labels(graph: Graph, fitted: LGCNClassifier) -> None:
         fitted.score()
     with pytest.raises(UsageError, match=r"has no labels \(y\); pass them as y="):
         fitted.score(replace(graph, y=None))
-    with pytest.raises(UsageError, match=r"y has the class 9, which is none of the model's"):
+    with pytest.raises(UsageError, match=r"y has the class 9, .*: 0, 1, 2"):
         fitted.score([0, 1], [0, 9])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fitted.score([0, 1], [0, 1, 2])

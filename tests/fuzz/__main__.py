@@ -24,20 +24,27 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
     parser.add_argument("--seed", type=int, help="of all random numbers (default: a random one)")
     parser.add_argument("--report", type=Path, help="write the counts to this JSON file")
-    parser.add_argument("--found", type=Path, help="folder for failing cases (default: found/)")
+    parser.add_argument("--found", type=Path, help="file for failing cases (default: found.jsonl)")
     parser.add_argument("--memory-mb", type=int, default=2048, help="limit of a process's memory")
     parser.add_argument("--case-seconds", type=float, default=20, help="limit of a case's time")
     parser.add_argument("--no-warm-up", action="store_true", help="compile no kernels first")
-    parser.add_argument("--replay", type=Path, nargs="*", help="run kept examples (default: all)")
+    parser.add_argument(
+        "--replay", nargs="*", metavar="NAME", help="run kept examples of --found (default: all)"
+    )
     given = parser.parse_args()
 
     from . import driver, found
     from .processes import Limits
     from .targets import TARGETS, UNLISTED
 
+    file = given.found or found.FILE
     limits = Limits(given.memory_mb << 20, given.case_seconds)
     if given.replay is not None:
-        return int(driver.replay(given.replay or found.kept(), limits) > 0)
+        examples = {example.name: example for example in found.kept(file)}
+        if unknown := set(given.replay) - set(examples):
+            parser.error(f"no example {min(unknown)!r} in {file}")
+        chosen = [examples[name] for name in given.replay or examples]
+        return int(driver.replay(chosen, limits) > 0)
     names = tuple(given.targets.split(",")) if given.targets else tuple(TARGETS)
     for name in names:
         if name not in TARGETS | UNLISTED:
@@ -49,7 +56,7 @@ def main() -> int:
         jobs=given.jobs or len(os.sched_getaffinity(0)),
         seed=secrets.randbits(32) if given.seed is None else given.seed,
         limits=limits,
-        folder=given.found or found.FOLDER,
+        found=file,
         warm_up=not given.no_warm_up,
     )
     return int(driver.run(options, given.report) > 0)

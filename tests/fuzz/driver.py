@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .cases import Outcome, quiet, reduced, run_case, versions
-from .found import Failure
+from .found import Failure, keep, kept
 from .processes import CASES, FAILED, REFUSED, SECONDS, Limits, Process, Slot, killed, run_isolated
 from .scratch import VARIABLE, make_scratch
 from .source import mutated, random_buffer
@@ -43,7 +43,7 @@ class Options(NamedTuple):
     jobs: int
     seed: int
     limits: Limits
-    folder: Path
+    found: Path
     warm_up: bool
 
 
@@ -83,7 +83,8 @@ class Fuzzing:
             if failure.kind == "crash" and number < 20:
                 failure.buffer = self._reduced_crash(failure)
             failure.versions = versions()
-            print("kept", failure.save(self.options.folder), flush=True)
+            keep(failure, self.options.found)
+            print(f"kept {failure.name} in {self.options.found}", flush=True)
 
     def _run_processes(self, jobs: int, *, first: bool, end: float | None) -> None:
         limits = self.options.limits
@@ -145,8 +146,9 @@ class Fuzzing:
             print(f"{name} is left out: it ended {MOST_KILLED} processes", flush=True)
 
     def _collect(self) -> None:
-        for path in (self.scratch / "failures").glob("*.json"):
-            self._add(Failure.load(path))
+        for path in (self.scratch / "failures").glob("*.jsonl"):
+            for failure in kept(path):
+                self._add(failure)
             path.unlink()
 
     def _add(self, failure: Failure) -> None:
@@ -182,7 +184,7 @@ def worker(
     first = end is None
     quiet()
     if first and options.warm_up:
-        from lgcn.cli.warmup import warmup
+        from lgcn.training.warmup import warmup
 
         warmup()
     names = options.targets
@@ -235,15 +237,19 @@ def _one_case(
         counts[FAILED] += 1
         if (name, outcome.where) not in seen:
             seen.add((name, outcome.where))
-            folder = Path(os.environ[VARIABLE]) / "failures"
-            Failure(name, buffer, "error", outcome.where, outcome.error).save(folder)
+            _hand_over(Failure(name, buffer, "error", outcome.where, outcome.error))
             small = reduced(buffer, lambda case: run(case).where == outcome.where, REDUCE)
-            Failure(name, small, "error", outcome.where, run(small).error).save(folder)
+            _hand_over(Failure(name, small, "error", outcome.where, run(small).error))
     elif not outcome.refused and len(buffer) <= 2048:
         if len(pool) < POOL:
             pool.append(buffer)
         else:
             pool[int(rng.integers(0, POOL))] = buffer
+
+
+def _hand_over(failure: Failure) -> None:
+    """Leaves a failure for the first process, in a file of its own."""
+    keep(failure, Path(os.environ[VARIABLE]) / "failures" / f"{failure.name}.jsonl")
 
 
 def run(options: Options, report: Path | None = None) -> int:
@@ -297,7 +303,7 @@ def record_of(fuzzing: Fuzzing) -> dict[str, Any]:
                 "kind": failure.kind,
                 "where": failure.where,
                 "error": failure.error,
-                "file": failure.name,
+                "name": failure.name,
             }
             for failure in fuzzing.failures.values()
         ],
@@ -330,14 +336,13 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def replay(paths: list[Path], limits: Limits) -> int:
+def replay(failures: list[Failure], limits: Limits) -> int:
     """Runs kept examples, each in a process of its own. Returns how many fail."""
     failing = 0
     folder = make_scratch()
     os.environ[VARIABLE] = str(folder)
     try:
-        for path in paths:
-            failure = Failure.load(path)
+        for failure in failures:
             marker = folder / "outcome"
 
             def work(failure: Failure = failure, marker: Path = marker) -> None:
@@ -348,7 +353,7 @@ def replay(paths: list[Path], limits: Limits) -> int:
             ended, details = run_isolated(work, limits, folder / "trace", failure.buffer)
             error = details if ended != "done" else marker.read_text()
             failing += bool(error)
-            print(f"{path}: {'FAILED ' + error if error else 'passed'}", flush=True)
+            print(f"{failure.name}: {'FAILED ' + error if error else 'passed'}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         del os.environ[VARIABLE]

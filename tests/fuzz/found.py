@@ -1,11 +1,12 @@
-"""What fuzzing found, kept as regression examples: one small file per case."""
+"""What fuzzing found, kept as regression examples: one line of JSON per case."""
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "found"
+FILE = Path(__file__).parent / "found.jsonl"
 
 
 @dataclass
@@ -30,23 +31,27 @@ class Failure:
 
     @property
     def name(self) -> str:
-        return f"{self.target}-{hashlib.sha256(self.buffer).hexdigest()[:8]}.json"
+        return f"{self.target}-{hashlib.sha256(self.buffer).hexdigest()[:8]}"
 
-    def save(self, folder: Path) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
-        record = {**asdict(self), "buffer": self.buffer.hex()}
-        path = folder / self.name
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-        temporary.replace(path)
-        return path
+    def to_line(self) -> str:
+        return json.dumps({**asdict(self), "buffer": self.buffer.hex()}, sort_keys=True) + "\n"
 
     @classmethod
-    def load(cls, path: Path) -> "Failure":
-        record = json.loads(path.read_text())
+    def from_line(cls, line: str) -> "Failure":
+        record = json.loads(line)
         return cls(**{**record, "buffer": bytes.fromhex(record["buffer"])})
 
 
-def kept(folder: Path = FOLDER) -> list[Path]:
-    """The files of all examples."""
-    return sorted(folder.glob("*.json"))
+def kept(file: Path = FILE) -> list[Failure]:
+    """All examples of a file; none if it is missing."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [Failure.from_line(line) for line in lines]
+
+
+def keep(failure: Failure, file: Path) -> None:
+    """Adds an example to a file, which stays sorted by name and is replaced in one step."""
+    examples = {example.name: example for example in (*kept(file), failure)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text("".join(examples[name].to_line() for name in sorted(examples)))
+    temporary.replace(file)

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from .cases import reduced
-from .found import Failure, kept
+from .found import kept
 from .source import MAX_LENGTH, Source, mutated, random_buffer
 
-TESTS = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def fuzz(*arguments: object) -> subprocess.CompletedProcess[str]:
-    sources = str(TESTS.parent / "src")
-    path = os.pathsep.join([sources, str(TESTS), os.environ.get("PYTHONPATH", "")])
+    sources = str(ROOT / "src")
+    path = os.pathsep.join([sources, str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, "-m", "fuzz", *map(str, arguments)],
+        [sys.executable, "-m", "tests.fuzz", *map(str, arguments)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
@@ -29,7 +29,7 @@ def fuzz(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_failures_crashes_hangs_and_greed_are_kept(tmp_path: Path) -> None:
-    found, report = tmp_path / "found", tmp_path / "report.json"
+    found, report = tmp_path / "found.jsonl", tmp_path / "report.json"
     limits = ("--case-seconds", 0.5, "--memory-mb", 512)
     done = fuzz(
         *("--targets", "faulty", "--no-warm-up", "--jobs", 1, "--seed", 6),
@@ -42,17 +42,19 @@ def test_failures_crashes_hangs_and_greed_are_kept(tmp_path: Path) -> None:
     assert counts["refused"] > 0
     assert counts["failed"] >= len(record["failures"])
     assert record["versions"]["numpy"]
-    failures = {Failure.load(path).kind: Failure.load(path) for path in kept(found)}
+    failures = {failure.kind: failure for failure in kept(found)}
     wheres = {failure["where"] for failure in record["failures"]}
     assert {failure["kind"] for failure in record["failures"]} == {"error", "crash", "time"}
     assert any(where.startswith("AssertionError faulty.py") for where in wheres)
     assert any("MemoryError" in where for where in wheres)
     assert "SIGSEGV" in wheres
     assert len(failures["crash"].buffer) == 1
-    again = fuzz("--replay", *kept(found), *limits)
+    again = fuzz("--replay", "--found", found, *limits)
     assert again.returncode == 1
     assert again.stdout.count("FAILED") == len(record["failures"])
     assert "faulty" in done.stdout
+    one = fuzz("--replay", failures["crash"].name, "--found", found, *limits)
+    assert one.stdout.count("FAILED") == 1
 
 
 def test_an_unknown_target_is_named() -> None:

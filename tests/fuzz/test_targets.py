@@ -2,7 +2,6 @@
 
 import warnings
 from contextlib import suppress
-from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -48,9 +47,8 @@ def test_target(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("path", kept(), ids=lambda path: path.stem)
-def test_what_fuzzing_found_stays_fixed(path: Path) -> None:
-    failure = Failure.load(path)
+@pytest.mark.parametrize("failure", kept(), ids=lambda failure: failure.name)
+def test_what_fuzzing_found_stays_fixed(failure: Failure) -> None:
     run(failure.target, failure.buffer)
 
 

@@ -33,13 +33,13 @@ def test_adjacency_is_that_of_pyg(
 
 def test_self_loops_are_added_where_missing_only() -> None:
     edge_index = torch.tensor([[0, 1, 2], [0, 0, 1]])
-    graph = Graph.from_edge_index(edge_index, 3, edge_weight=torch.tensor([5.0, 6.0, 7.0]))
+    graph = Graph.as_given(edge_index, 3, edge_weight=torch.tensor([5.0, 6.0, 7.0]))
     expected = [[5, 6, 0], [0, 1, 7], [0, 0, 1]]
     assert dense(graph.adjacency(self_loops=True)).tolist() == expected
 
 
 def test_an_isolated_node_has_finite_weights() -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1, 3], [1, 0, 1]]), 4)
+    graph = Graph.as_given(torch.tensor([[0, 1, 3], [1, 0, 1]]), 4)
     looped = dense(graph.adjacency(normalize=True, self_loops=True))
     assert looped[2].tolist() == [0, 0, 1, 0]
     weight = graph.adjacency(normalize=True).weight
@@ -147,7 +147,7 @@ def test_gradients_of_the_weights(
     graph = random_graph(6, 0.4, weighted=True)
 
     def weights(values: Tensor) -> Tensor:
-        learned = replace(graph, edge_weight=values, _derived={})
+        learned = replace(graph, edge_weight=values)
         return learned.adjacency(normalize=normalize, self_loops=self_loops).weight
 
     values = graph.edge_weight.double().requires_grad_()
@@ -157,7 +157,7 @@ def test_gradients_of_the_weights(
 
 def test_rows_without_weight_have_gradients_of_zero() -> None:
     weight = torch.tensor([0.0, 2.0], requires_grad=True)
-    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
+    graph = Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=weight)
     graph.adjacency(normalize=True).weight.sum().backward()
     assert weight.grad.tolist() == [0, 0]  # the degree of node 1 is zero
 
@@ -190,7 +190,7 @@ def test_weights_that_changed_while_they_are_learned_are_seen(random_graph: Rand
 
 
 def test_nan_in_a_degree_is_not_hidden() -> None:
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         torch.tensor([[0, 1], [1, 0]]), 2, edge_weight=torch.tensor([float("nan"), 1.0])
     )
     assert graph.adjacency(normalize=True).weight.isnan().any()
@@ -200,8 +200,8 @@ def test_nan_in_a_degree_is_not_hidden() -> None:
 def test_degrees_of_narrow_weights(dtype: torch.dtype) -> None:
     ends = torch.stack([torch.arange(1, 301), torch.zeros(300).long()])
     weight = torch.ones(300, dtype=dtype)
-    graph = Graph.from_edge_index(torch.cat([ends, ends.flip(0)], 1), edge_weight=weight.repeat(2))
-    expected = Graph.from_edge_index(graph.edge_index).adjacency(normalize=True).weight
+    graph = Graph.as_given(torch.cat([ends, ends.flip(0)], 1), edge_weight=weight.repeat(2))
+    expected = Graph.as_given(graph.edge_index).adjacency(normalize=True).weight
     torch.testing.assert_close(graph.adjacency(normalize=True).weight, expected)
 
 
@@ -211,3 +211,62 @@ def test_a_graph_that_changed_is_checked_again(random_graph: RandomGraph) -> Non
     for make in (graph.adjacency, lambda: graph.adjacency_rows(0, 12)):
         with pytest.raises(ValueError, match=r"col must be smaller .*\(12\), got .* = 12"):
             make()
+
+
+OPTIONS = {"normalize": True, "self_loops": True}
+
+
+def test_graphs_of_the_same_tensors_share_what_is_derived(random_graph: RandomGraph) -> None:
+    graph = random_graph(weighted=True)
+    other = replace(graph, x=None, name="other")
+    assert other.adjacency(**OPTIONS) is graph.adjacency(**OPTIONS)
+    assert other.edges(**OPTIONS) is graph.edges(**OPTIONS)
+
+
+@pytest.mark.parametrize("field", ["edge_weight", "degree"])
+def test_other_weights_or_degrees_have_results_of_their_own(
+    random_graph: RandomGraph, field: str
+) -> None:
+    graph = random_graph(weighted=True)
+    graph.subgraph(torch.arange(4))
+    before = graph.adjacency(**OPTIONS)
+    graph.adjacency_rows(0, 4, **OPTIONS)
+    values = torch.rand(graph.num_edges if field == "edge_weight" else graph.num_nodes) + 1
+    changed = replace(graph, **{field: values})
+    fresh = Graph(graph.rowptr, graph.col, **{"edge_weight": graph.edge_weight, field: values})
+    assert changed.adjacency(**OPTIONS).weight.equal(fresh.adjacency(**OPTIONS).weight)
+    assert changed.edges(**OPTIONS)[1].equal(fresh.edges(**OPTIONS)[1])
+    actual, expected = (g.adjacency_rows(2, 9, **OPTIONS) for g in (changed, fresh))
+    assert actual.weight.equal(expected.weight)
+    actual, expected = (g.subgraph(torch.arange(4)) for g in (changed, fresh))
+    assert actual.degree.equal(expected.degree)
+    assert graph.adjacency(**OPTIONS) is before
+
+
+def test_weights_that_changed_in_place_are_seen(random_graph: RandomGraph) -> None:
+    graph = random_graph(weighted=True)
+    graph.edges(**OPTIONS)
+    graph.subgraph(torch.arange(4))
+    graph.edge_weight[: graph.num_edges // 2] *= 3
+    fresh = Graph(graph.rowptr, graph.col, edge_weight=graph.edge_weight.clone())
+    assert graph.adjacency(**OPTIONS).weight.equal(fresh.adjacency(**OPTIONS).weight)
+    assert graph.edges(**OPTIONS)[1].equal(fresh.edges(**OPTIONS)[1])
+    actual, expected = (g.subgraph(torch.arange(4)).degree for g in (graph, fresh))
+    assert actual.equal(expected)
+
+
+def test_a_graph_made_for_inference_keeps_its_adjacency(random_graph: RandomGraph) -> None:
+    graph = random_graph(weighted=True)
+    with torch.inference_mode():
+        part = graph.subgraph(torch.arange(6))
+        assert part.edge_weight.is_inference()
+        assert part.adjacency(**OPTIONS) is part.adjacency(**OPTIONS)
+
+
+def test_a_graph_stays_as_it_was_given(random_graph: RandomGraph) -> None:
+    graph = random_graph(weighted=True)
+    given = dict(vars(graph))
+    graph.subgraph(torch.arange(4))
+    graph.adjacency_rows(0, 4, **OPTIONS)
+    graph.edges(**OPTIONS)
+    assert vars(graph) == given

@@ -93,4 +93,4 @@ def test_sparse_features_with_wrong_indices_are_refused(
         check_invariants=False,
     )
     with pytest.raises(ValueError, match=f"x has wrong indices: .*{message}"):
-        Graph.from_edge_index(torch.tensor([[0], [1]]), x=x)
+        Graph.as_given(torch.tensor([[0], [1]]), x=x)

@@ -21,7 +21,7 @@ from .graphs import PATH, RandomGraph
     ],
 )
 def test_classes(fields: dict[str, object], num_classes: int, multi_label: bool) -> None:
-    graph = Graph.from_edge_index(PATH, **fields)
+    graph = Graph.as_given(PATH, **fields)
     assert graph.num_classes == num_classes
     assert graph.multi_label is multi_label
 
@@ -33,7 +33,7 @@ def test_a_graph_without_nodes_has_no_classes(random_graph: RandomGraph) -> None
 
 
 def test_repr() -> None:
-    graph = Graph.from_edge_index(PATH, x=torch.zeros(4, 2), y=torch.tensor([0, 1, 0, 1]), name="p")
+    graph = Graph.as_given(PATH, x=torch.zeros(4, 2), y=torch.tensor([0, 1, 0, 1]), name="p")
     shown = "name='p', num_nodes=4, num_edges=3, num_features=2, num_classes=2"
     assert repr(graph) == f"Graph({shown})"
     both = Graph.concat([graph, graph])
@@ -67,10 +67,10 @@ def test_moving_to_where_it_is_gives_the_graph_itself(random_graph: RandomGraph)
 
 def test_nodes_without_a_known_label() -> None:
     mask = torch.tensor([True, False, False, False])
-    graph = Graph.from_edge_index(PATH, y=torch.tensor([0, -1, 1, 0]), train_mask=mask)
+    graph = Graph.as_given(PATH, y=torch.tensor([0, -1, 1, 0]), train_mask=mask)
     assert graph.unlabelled().tolist() == [False, True, False, False]
     y = torch.tensor([[0, 0], [0, 1], [0, 0], [1, 1]])
-    several = Graph.from_edge_index(PATH, y=y, train_mask=mask)
+    several = Graph.as_given(PATH, y=y, train_mask=mask)
     assert several.unlabelled().tolist() == [False, False, True, False]
-    assert Graph.from_edge_index(PATH, y=y).unlabelled().tolist() == [True, False, True, False]
-    assert Graph.from_edge_index(PATH).unlabelled().all()
+    assert Graph.as_given(PATH, y=y).unlabelled().tolist() == [True, False, True, False]
+    assert Graph.as_given(PATH).unlabelled().all()

@@ -66,7 +66,7 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"must end in \.npy or \.parquet"):
         check_output(tmp_path / "a.csv")
     (tmp_path / "b.npy").mkdir()
-    with pytest.raises(UsageError, match="must be a file, got the folder"):
+    with pytest.raises(UsageError, match=r"must be a file .*folder"):
         check_output(tmp_path / "b.npy")
 
 
@@ -85,5 +85,5 @@ def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path, suffix: str) -> N
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
 def test_a_pipe_is_refused_before_the_work(tmp_path: Path, suffix: str) -> None:
     os.mkfifo(tmp_path / f"pipe{suffix}")
-    with pytest.raises(UsageError, match=r"must be a file, got the pipe"):
+    with pytest.raises(UsageError, match=r"must be a file .*pipe"):
         check_output(tmp_path / f"pipe{suffix}")

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn import LGCN, Graph
 from lgcn.errors import UsageError
 from lgcn.graph.csr import CSR
-from lgcn.nn.layerwise import ENTRY_BYTES, _gather, _row_blocks, layerwise
+from lgcn.nn import GCNLayer
+from lgcn.nn.layerwise import _gather, layerwise
+from lgcn.nn.rows import RowLayer, Rows, concat, row_wise
 from lgcn.ops import spmm
-from lgcn.utils.memory import OutOfMemory
+from lgcn.utils.out_of_memory import OutOfMemory
+from lgcn.utils.scratch import Scratch
 
 RandomGraph = Callable[..., Graph]
 
@@ -114,7 +115,7 @@ def test_the_whole_adjacency_is_never_made(
     graph, model = random_graph(), LGCN(5, 3)
     monkeypatch.setattr(Graph, "adjacency", None)
     layerwise(model, graph)
-    assert not graph._derived
+    assert set(graph._adjacency._kept[1]) <= {"row_degree", "self_loops"}
 
 
 def test_rows_can_be_taken(random_graph: RandomGraph) -> None:
@@ -151,7 +152,7 @@ def test_no_file_is_ever_seen(random_graph: RandomGraph, tmp_path: Path) -> None
 
     scores = layerwise(LGCN(5, 3), random_graph(), memory=1, scratch=tmp_path, on_progress=look)
     assert scores.shape == (12, 3)
-    with pytest.raises(UsageError, match="folder of scratch files must exist"):
+    with pytest.raises(UsageError, match=r"scratch must be .*missing"):
         layerwise(LGCN(5, 3), random_graph(), memory=1, scratch=tmp_path / "missing")
 
 
@@ -199,25 +200,6 @@ def test_autocast_changes_nothing(random_graph: RandomGraph) -> None:
         assert torch.equal(layerwise(model, graph), expected)
 
 
-@settings(max_examples=100)
-@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 50), st.integers(1, 3000))
-def test_blocks_hold_the_limit_and_cover_all_rows(
-    degrees: list[int], row_bytes: int, limit: int
-) -> None:
-    rowptr = torch.tensor([0, *degrees]).cumsum(0)
-    end = 0
-    for start, stop in _row_blocks(len(degrees), row_bytes, limit, rowptr):
-        assert start == end < stop
-        end = stop
-
-        def cost(stop: int, start: int = start) -> int:
-            return (stop - start) * row_bytes + ENTRY_BYTES * sum(degrees[start:stop])
-
-        assert stop == start + 1 or cost(stop) <= limit
-        assert stop == len(degrees) or cost(stop + 1) > limit  # and are as large as they can be
-    assert end == len(degrees)
-
-
 def test_features_gathered_for_a_device_that_cannot_hold_all(random_graph: RandomGraph) -> None:
     graph = random_graph(40, 0.02, weighted=True)
     rows = CSR(graph.rowptr, graph.col, graph.edge_weight).rows(10, 20)
@@ -251,12 +233,89 @@ def test_what_cannot_be(random_graph: RandomGraph) -> None:
     graph, model = random_graph(name="toy"), LGCN(5, 3)
     with pytest.raises(UsageError, match=r"toy has no features \(x\)"):
         layerwise(model, random_graph(x=None, name="toy"))
-    with pytest.raises(UsageError, match="toy has 5 features, the model was made for 4"):
+    with pytest.raises(UsageError, match=r"features of toy .* 4 columns, got 5"):
         layerwise(LGCN(4, 3), graph)
     with pytest.raises(UsageError, match="memory must be a size such as '2GB'"):
         layerwise(model, graph, memory="much")
     with pytest.raises(UsageError, match=r"layer must be from 0 .* to 2, or -1 .*, got 3"):
         layerwise(model, graph, layer=3)
+
+
+class SumLayer(RowLayer):
+    """A user's own layer: its input, plus the sum over the neighbours' rows."""
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        return self.add(x, x, graph.adjacency())
+
+    def rows(self, x: Rows) -> Rows:
+        return x.from_neighbours(
+            self.add,
+            {"normalize": False, "self_loops": False},
+            width=x.width,
+            values=2 * x.width,
+        )
+
+    @staticmethod
+    def add(near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
+        return own + spmm(adjacency.rowptr, adjacency.col, adjacency.values(), near)
+
+
+class OwnModel(torch.nn.Module):
+    """A user's own model, of a layer that nn does not know, one that it does, and torch's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums = torch.nn.ModuleList([SumLayer(), SumLayer()])
+        self.last = GCNLayer(15, 4)
+        self.norm = torch.nn.LayerNorm(4)
+
+    def compute(self, x: Any, graph: Graph) -> Any:
+        once = self.sums[0](x, graph)
+        twice = self.sums[1](once, graph)
+        return row_wise(self.norm, self.last(concat(concat(x, once), twice), graph))
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        return self.compute(x, graph)
+
+    def rows(self, x: Rows, *, layer: int | None = None) -> Rows:
+        assert layer is None
+        return self.compute(x, x.work.graph)
+
+    def forward_values(self, num_rows: int) -> tuple[int, int]:
+        return 5 * num_rows, 30 * num_rows
+
+
+@pytest.mark.parametrize("memory", MEMORY)
+def test_a_users_own_model(random_graph: RandomGraph, memory: str | int) -> None:
+    graph, model, steps = random_graph(40, 0.15, weighted=True), OwnModel().eval(), []
+    with torch.no_grad():
+        expected = model(graph.x, graph)
+    found = layerwise(model, graph, memory=memory, on_progress=lambda *step: steps.append(step))
+    assert_same(found, expected)
+    names = dict.fromkeys(name for name, _, _ in steps)
+    assert list(names) == ["features", "sum 1", "sum 2", "last, linear", "last"]
+
+
+def test_a_model_that_does_not_describe_its_rows_is_refused(random_graph: RandomGraph) -> None:
+    with pytest.raises(UsageError, match=r"Linear .*RowModel.*memory"):
+        layerwise(torch.nn.Linear(5, 3), random_graph())
+
+
+def test_the_memory_of_kept_layers_is_what_exists_at_a_time(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    class Noted(Scratch):
+        def __init__(self, size: int, *rest: Any) -> None:
+            sizes.append(size)
+            super().__init__(size, *rest)
+
+    monkeypatch.setattr("lgcn.nn.layerwise.Scratch", Noted)
+    graph = random_graph(40)
+    layerwise(LGCN(5, 3, hidden_channels=6, lgcl_channels=4, num_layers=2), graph)
+    # The input of the second LGCL, [40, 6 + 4], and its output beside it, [40, 6 + 4 + 4].
+    assert sizes == [4 * 40 * (10 + 14)]
 
 
 def test_a_gpu_without_memory_is_named(
@@ -265,6 +324,6 @@ def test_a_gpu_without_memory_is_named(
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("no memory")
 
-    monkeypatch.setattr(LGCN, "activate", full)
+    monkeypatch.setattr(GCNLayer, "transform", full)
     with pytest.raises(OutOfMemory, match="for a block of rows of toy"):
         layerwise(LGCN(5, 3), random_graph(name="toy"))

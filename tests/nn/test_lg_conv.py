@@ -58,7 +58,7 @@ def test_repr_and_shape(random_graph: RandomGraph) -> None:
 
 def test_figure_2_of_the_paper() -> None:
     x = torch.tensor([[7.0], [5.0], [0.0], [9.0], [3.0], [0.0], [6.0]])
-    graph = Graph.from_edge_index(torch.tensor([[1, 2, 3, 4, 5, 6], [0] * 6]), 7)
+    graph = Graph.as_given(torch.tensor([[1, 2, 3, 4, 5, 6], [0] * 6]), 7)
     grid = LGConv(1, 5, k=4).select(x, x, graph.adjacency())
     assert grid[0, :, 0].tolist() == [7, 9, 6, 5, 3]
     assert grid[1, :, 0].tolist() == [5, 0, 0, 0, 0]
@@ -130,7 +130,7 @@ def test_a_shared_kernel_weights_positions_alike_in_every_feature(
     torch.testing.assert_close(conv(graph.x, graph), expected)
     conv.reset_parameters()
     torch.testing.assert_close(conv(graph.x, graph), grid.sum(1))
-    with pytest.raises(ValueError, match=r"out_channels must be in_channels \(5\) .* got 3"):
+    with pytest.raises(ValueError, match=r"out_channels must equal in_channels \(5\) .* got 3"):
         LGConv(5, 3, cnn="shared")
 
 
@@ -224,7 +224,7 @@ def test_the_mean_of_all_neighbours_ends_the_grid(
 
 
 def test_the_mean_of_no_neighbours_is_zero() -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0], [1]]), 2)
+    graph = Graph.as_given(torch.tensor([[0], [1]]), 2)
     grid = LGConv(1, 1, k=1, mean=True).select(*[torch.full((2, 1), 3.0)] * 2, graph.adjacency())
     assert grid[:, 2].tolist() == [[0.0], [3.0]]
 
@@ -457,7 +457,7 @@ def test_gradcheck_and_double_backward(rank: str) -> None:
 @pytest.mark.parametrize("rank", ["raw", "normalized"])
 def test_a_graph_with_learned_weights_serves_for_several_steps(rank: str) -> None:
     conv, x, weight = learned(rank=rank)
-    graph = Graph.from_edge_index(EDGES, 5, edge_weight=weight)
+    graph = Graph.as_given(EDGES, 5, edge_weight=weight)
     sums = []
     for _ in range(2):
         weight.grad = None

@@ -5,7 +5,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fuzz.references import DTYPES, INDEX_DTYPES, PALETTE, TYPES, Case, assert_same, oracle
+from tests.fuzz.references import DTYPES, INDEX_DTYPES, PALETTE, TYPES, Case, assert_same, oracle
 
 __all__ = [
     "DTYPES",

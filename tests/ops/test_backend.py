@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-import lgcn.ops
-from lgcn.ops import atomics, cpu, reference
+import lgcn.ops.gpu
+from lgcn.ops import atomics, reference
 from lgcn.ops import backend as module
 from lgcn.ops.backend import atomics_allowed, backend
+from lgcn.ops.cpu import launch as cpu
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_other_devices_have_the_reference() -> None:
 @pytest.mark.usefixtures("looked_for_anew")
 def test_a_gpu_has_the_triton_kernels(on_cuda: Tensor) -> None:
     pytest.importorskip("triton", reason="the GPU kernels need Triton")
-    from lgcn.ops import gpu
+    from lgcn.ops.gpu import launch as gpu
 
     assert backend(on_cuda) is gpu
 
@@ -65,9 +66,9 @@ def test_float64_on_a_gpu_has_the_reference_and_one_warning() -> None:
 def test_without_triton_a_gpu_has_the_reference_and_one_warning(
     on_cuda: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("gpu", "triton_select", "triton_sum"):
-        monkeypatch.delattr(lgcn.ops, name, raising=False)
-        monkeypatch.delitem(sys.modules, f"lgcn.ops.{name}", raising=False)
+    for name in ("launch", "triton_select", "triton_sum"):
+        monkeypatch.delattr(lgcn.ops.gpu, name, raising=False)
+        monkeypatch.delitem(sys.modules, f"lgcn.ops.gpu.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.warns(UserWarning, match=r"no GPU kernels without Triton .*pip install triton"):
         assert backend(on_cuda) is reference

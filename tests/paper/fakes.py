@@ -11,9 +11,9 @@ from typing import Any
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import Job, full_settings
 from lgcn.paper.plans import Plan
-from lgcn.paper.records import make_record, write_record
+from lgcn.paper.records import Records, make_record
 from lgcn.paper.tables import timings
-from lgcn.paper.timing import write_times
+from lgcn.paper.timing import Timing, write_times
 
 MACHINE = {"cpu": "a fake", "threads": 2}
 
@@ -83,30 +83,34 @@ def wait_long(path: str) -> None:
     time.sleep(600)
 
 
+def write_fake(folder: Path, *records: dict[str, Any], table: str = "table2") -> None:
+    Records(folder).add(table, *records)
+
+
 def fill(plans: list[Plan], folder: Path, seeds: int | None = None) -> None:
     """Writes records of all runs of the plans, or of the first seeds, and of the times."""
+    stored = Records(folder)
     for plan in plans:
-        for dataset in plan.datasets:
-            for number, row in enumerate(plan.on(dataset)):
-                for job in plan.jobs(row, dataset)[:seeds]:
-                    write_record(folder, job, filled_record(job, number))
+        records = [
+            filled_record(job, number)
+            for dataset in plan.datasets
+            for number, row in enumerate(plan.on(dataset))
+            for job in plan.jobs(row, dataset)[:seeds]
+        ]
+        stored.add(plan.target, *records)
         if plan.target == "table5":
             for dataset in plan.datasets:
-                timing = timings(plan, dataset, "cpu")
-                variants = {
-                    name: {"settings": full_settings(job), "median_seconds": 2.0 + number}
-                    for number, (name, job) in enumerate(timing.variants.items())
-                }
-                write_times(
-                    folder,
-                    timing,
-                    {
-                        "format": 1,
-                        "epochs": timing.epochs,
-                        "variants": variants,
-                        "machine": MACHINE,
-                    },
-                )
+                write_times(folder, fake_times(timings(plan, dataset, "cpu")))
+
+
+def fake_times(timing: Timing, first: float = 2.0, **values: Any) -> dict[str, Any]:
+    """A record of times: so many seconds for the first variant, one more for each other."""
+    variants = {
+        name: {"settings": full_settings(job), "median_seconds": first + number}
+        for number, (name, job) in enumerate(timing.variants.items())
+    }
+    what = {"dataset": timing.dataset, "device": timing.device, "epochs": timing.epochs}
+    return {"format": 1, **what, "variants": variants, "machine": MACHINE, **values}
 
 
 def filled_record(job: Job, number: int) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from rich.console import Console
 
 from lgcn import datasets as data
 from lgcn.__main__ import command_line
-from lgcn.cli import app as cli
 from lgcn.errors import DataError
 from lgcn.paper import command as cli_reproduce
 from lgcn.paper import reproduce as module
 from lgcn.paper.plans import TARGETS
 from lgcn.paper.pool import Failure
+from lgcn.paper.records import read_records
 from lgcn.paper.systems import SYSTEMS
 
 from .fakes import fake_job, fake_record, run_fake, run_without_citeseer
@@ -62,15 +62,14 @@ def test_tables_notes_and_files(lgcn_: Callable[..., Any], place: Path) -> None:
     assert "Planetoid" in output.out
     assert "75.7" in output.out  # the paper's
     assert "50.0 (1)" in output.out
-    assert "2 runs, 0 from before" in output.out
+    assert "2 runs, 0 reused" in output.out
     assert output.notes("pubmed is left out")
     lines = [line for line in output.err.splitlines() if "planetoid seed 0: 50.0 %" in line]
     assert [line.split()[0] for line in lines] == ["1/2", "2/2"]
-    assert (place / "reproduce" / "README.md").is_file()
-    page = (place / "reproduce" / "table2.md").read_text()
+    page = (place / "reproduce" / "README.md").read_text()
     assert "`lgcn reproduce table2 --models planetoid --seeds 1`" in page
     again = lgcn_(*PLANETOID)
-    assert "0 runs, 2 from before" in again.out
+    assert "0 runs, 2 reused" in again.out
 
 
 @pytest.mark.usefixtures("fake")
@@ -87,8 +86,8 @@ def test_json_is_one_object(lgcn_: Callable[..., Any], place: Path) -> None:
 @pytest.mark.usefixtures("fake")
 def test_quick_has_a_folder_of_its_own(lgcn_: Callable[..., Any], place: Path) -> None:
     assert lgcn_("reproduce", "table2", "--models", "planetoid", "--quick").code == 0
-    assert (place / "reproduce" / "quick" / "table2.md").is_file()
-    assert not (place / "reproduce" / "table2.md").exists()
+    assert (place / "reproduce" / "quick" / "table2.csv").is_file()
+    assert not (place / "reproduce" / "table2.csv").exists()
 
 
 @pytest.mark.usefixtures("fake")
@@ -112,7 +111,7 @@ def test_failed_runs_end_in_an_error_after_the_table(
     fake(run_without_citeseer)
     monkeypatch.setattr(sys, "argv", ["lgcn", *PLANETOID])
     with pytest.raises(SystemExit) as end:
-        command_line()()
+        command_line().main()
     assert end.value.code == 1
     out, err = capsys.readouterr()
     assert "50.0 (1)" in out
@@ -125,7 +124,7 @@ def test_failed_runs_end_in_an_error_after_the_table(
 @pytest.mark.usefixtures("fake")
 def test_no_data_at_all_is_an_error(lgcn_: Callable[..., Any], place: Path) -> None:
     message = lgcn_(*PLANETOID, "--datasets", "pubmed").message
-    assert "nothing to make" in message
+    assert "nothing to reproduce" in message
     assert "pubmed is left out" in message
     assert not (place / "reproduce").exists()
 
@@ -133,7 +132,8 @@ def test_no_data_at_all_is_an_error(lgcn_: Callable[..., Any], place: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["table9"], ["'table9'", "table2", "ablation", "all"]),
+        (["table9"], ["'table9'", "did you mean 'table"]),
+        (["picture"], ["'picture'", "table2", "ablation", "all"]),
         (["table2", "--models", "gcn,gst"], ["'gst'", "did you mean 'gat'"]),
         (["table2", "--datasets", "corra"], ["'corra'", "did you mean 'cora'"]),
         (["table2", "--preset", "papr"], ["'papr'", "did you mean 'paper'"]),
@@ -169,7 +169,7 @@ def test_the_help_names_every_target() -> None:
     command_line()
     [argument] = [
         p
-        for p in typer.main.get_command(cli.app).commands["reproduce"].params  # type: ignore[attr-defined]
+        for p in typer.main.get_command(command_line().app).commands["reproduce"].params  # type: ignore[attr-defined]
         if p.name == "target"
     ]
     assert argument.help == f"{', '.join(TARGETS)}, or all of them."
@@ -197,7 +197,8 @@ def test_a_real_table(lgcn_: Callable[..., Any], data_root: Path, place: Path) -
         "LGCN_sub-GCN (released program)",
         "LGCN_sub (released program)",
     ]
-    records = [json.loads(path.read_text()) for path in place.rglob("seed-0.json")]
+    records = read_records(place / "reproduce" / "quick" / "records")
+    assert len(records) == 2
     for record in records:
         assert record["machine"]["threads"] == 1
         assert record["result"]["nodes_per_batch"] == [644]

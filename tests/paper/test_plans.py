@@ -256,21 +256,21 @@ def test_choosing_data_sets_models_and_preset() -> None:
 @pytest.mark.parametrize(
     ("target", "options", "words"),
     [
-        ("tabel2", {}, ["'tabel2'", "did you mean 'table2'", "figure5", "ablation", "all"]),
-        ("zzz", {}, ["'zzz'", "table2", "all"]),
-        ("table2", {"models": ["gcm"]}, ["'gcm'", "did you mean 'gcn'", "deepwalk", "lgcn"]),
+        ("tabel2", {}, ["'tabel2'", "did you mean 'table2'"]),
+        ("zzz", {}, ["'zzz'", "table2", "figure5", "ablation", "all"]),
+        ("table2", {"models": ["gcm"]}, ["'gcm'", "did you mean 'gcn'"]),
         ("table2", {"models": ["mlp"]}, ["table2 has no model 'mlp'", "planetoid"]),
-        ("table2", {"datasets": ["Coro"]}, ["'Coro'", "did you mean 'cora'", "pubmed"]),
+        ("table2", {"datasets": ["Coro"]}, ["'Coro'", "did you mean 'cora'"]),
         ("table2", {"datasets": ["ppi"]}, ["table2 has no data set 'ppi'", "citeseer"]),
         ("all", {"datasets": ["digits"]}, ["'digits'", "ppi-rederived"]),
-        ("all", {"preset": "release"}, ["'release'", "did you mean 'released'", "paper"]),
+        ("all", {"preset": "release"}, ["'release'", "did you mean 'released'"]),
         ("table2", {"preset": "gcn"}, ["'gcn'", "default"]),
         ("table2", {"seeds": 0}, ["--seeds", "at least 1", "0"]),
         ("ablation", {"preset": "paper"}, ["released", "paper"]),
         ("text", {"preset": "released"}, ["'paper'", "released"]),
     ],
 )
-def test_wrong_names_list_the_valid_ones(
+def test_wrong_names_are_answered_with_valid_ones(
     target: str, options: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(UsageError) as error:

@@ -86,7 +86,7 @@ def test_an_error_here_ends_the_workers(tmp_path: Path) -> None:
 def test_workers_end_with_the_program(how: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     code = (
-        "from paper import fakes\n"
+        "from tests.paper import fakes\n"
         "from lgcn.paper.pool import run_tasks\n"
         f"run_tasks([{str(file)!r}], fakes.wait_long, print)\n"
     )

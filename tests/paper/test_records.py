@@ -1,23 +1,17 @@
 """Records of runs: what they say, and when they no longer count."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
-from lgcn.errors import LGCNError
+from lgcn.errors import DataError, LGCNError, WriteError
 from lgcn.paper.jobs import Job, full_settings, make_job
-from lgcn.paper.records import (
-    machine,
-    make_record,
-    read_record,
-    record_path,
-    run_and_record,
-    write_record,
-)
+from lgcn.paper.records import Records, machine, make_record, read_records, run_and_record
 
-from .fakes import fake_job, fake_record, fake_result
+from .fakes import fake_job, fake_record, fake_result, write_fake
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +21,9 @@ def job() -> Job:
 
 def test_a_real_record(job: Job, tmp_path: Path) -> None:
     record = run_and_record(job)
-    write_record(tmp_path, job, record)
-    path = record_path(tmp_path, job)
-    assert path == tmp_path / "runs" / "digits" / path.parent.name / "seed-2.json"
-    read = json.loads(path.read_text())
+    Records(tmp_path).add("table4", record)
+    path = tmp_path / "records" / "table4.jsonl"
+    [read] = read_records(path)
     assert list(read) == ["format", "job", "command", "settings", "result", "machine"]
     assert read["job"] == job.to_dict()
     command = "lgcn train --dataset digits --preset released --seed 2 --set k=4 --set max_epochs=2"
@@ -44,15 +37,15 @@ def test_a_real_record(job: Job, tmp_path: Path) -> None:
     assert str(Path.home()) not in path.read_text()
     assert str(Path.cwd()) not in path.read_text()
     # What was read is what was written, tuples being lists in JSON.
-    assert read_record(tmp_path, job)[0] == json.loads(json.dumps(record))
+    assert Records(tmp_path).find(job)[0] == json.loads(json.dumps(record))
 
 
 def test_a_changed_preset_makes_records_stale(job: Job, tmp_path: Path) -> None:
     record = make_record(job, fake_result(), {})
-    write_record(tmp_path, job, record)
-    assert read_record(tmp_path, job) == (json.loads(json.dumps(record)), None)
-    write_record(tmp_path, job, record | {"settings": record["settings"] | {"lr": 0.2}})
-    found, why = read_record(tmp_path, job)
+    write_fake(tmp_path, record)
+    assert Records(tmp_path).find(job) == (json.loads(json.dumps(record)), None)
+    write_fake(tmp_path, record | {"settings": record["settings"] | {"lr": 0.2}})
+    found, why = Records(tmp_path).find(job)
     assert found is None
     assert why is not None
     assert "lr" in why
@@ -61,22 +54,66 @@ def test_a_changed_preset_makes_records_stale(job: Job, tmp_path: Path) -> None:
 def test_a_setting_newer_than_the_record_had_its_default(job: Job, tmp_path: Path) -> None:
     record = make_record(job, fake_result(), {})
     before = {key: value for key, value in full_settings(job).items() if key != "heads"}
-    write_record(tmp_path, job, record | {"settings": before})
-    assert read_record(tmp_path, job)[0] is not None
-    before.pop("optimizer")  # of which the default is another
-    write_record(tmp_path, job, record | {"settings": before})
-    assert read_record(tmp_path, job)[0] is None
+    write_fake(tmp_path, record | {"settings": before})
+    assert Records(tmp_path).find(job)[0] is not None
+    before.pop("optimizer")  # whose default is another
+    write_fake(tmp_path, record | {"settings": before})
+    assert Records(tmp_path).find(job)[0] is None
 
 
 def test_a_missing_record_is_no_damage(tmp_path: Path) -> None:
-    assert read_record(tmp_path, fake_job()) == (None, None)
+    assert Records(tmp_path).find(fake_job()) == (None, None)
+    with pytest.raises(DataError, match="no records"):
+        read_records(tmp_path)
+    with pytest.raises(DataError, match="no records"):
+        read_records(tmp_path / "table2.jsonl")
 
 
-def test_a_folder_in_place_of_a_record(tmp_path: Path) -> None:
-    record_path(tmp_path, fake_job()).mkdir(parents=True)
-    found, why = read_record(tmp_path, fake_job())
-    assert found is None
-    assert why is not None
+def test_a_file_that_cannot_be_read_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    path = tmp_path / "records" / "table2.jsonl"
+    path.mkdir(parents=True)
+    with pytest.raises(DataError, match=re.escape(str(path))):
+        Records(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "records").write_text("a file")
+    with pytest.raises(WriteError, match=re.escape(str(tmp_path / "records"))):
+        write_fake(tmp_path, fake_record(fake_job()))
+
+
+def test_lines_are_sorted_and_one_per_run(tmp_path: Path) -> None:
+    jobs = [fake_job(seed, dataset) for dataset in ("cora", "pubmed") for seed in (2, 9, 10)]
+    for job in reversed(jobs):
+        write_fake(tmp_path, fake_record(job))
+    path = tmp_path / "records" / "table2.jsonl"
+    before = path.read_text()
+    assert [json.loads(line)["job"] for line in before.splitlines()] == [j.to_dict() for j in jobs]
+    write_fake(tmp_path, fake_record(jobs[1]))
+    assert path.read_text() == before
+    write_fake(tmp_path, fake_record(jobs[1], score=0.9))
+    changed = zip(before.splitlines(), path.read_text().splitlines(), strict=True)
+    assert [old == new for old, new in changed] == [True, False, True, True, True, True]
+    assert [path.name for path in path.parent.iterdir()] == ["table2.jsonl"]
+
+
+def test_a_damaged_line_is_an_error_to_a_reader(tmp_path: Path) -> None:
+    write_fake(tmp_path, *(fake_record(fake_job(seed)) for seed in range(3)))
+    path = tmp_path / "records" / "table2.jsonl"
+    path.write_text(path.read_text()[:-100])
+    with pytest.raises(DataError, match=r"table2\.jsonl.* line 3"):
+        read_records(path)
+    [damaged] = Records(tmp_path).damaged
+    assert "line 3" in damaged
+
+
+def test_pandas_reads_records(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    write_fake(tmp_path, *(fake_record(fake_job(seed)) for seed in range(3)))
+    folder = tmp_path / "records"
+    runs = pandas.json_normalize(read_records(folder))
+    assert runs.groupby(["job.dataset"])["result.test_score"].mean()["cora"] == pytest.approx(0.51)
+    assert len(pandas.read_json(folder / "table2.jsonl", lines=True)) == 3
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
@@ -91,12 +128,6 @@ def test_only_what_is_known_is_kept() -> None:
     assert kept["nodes_per_batch"] == [644]
     assert "out" not in kept
     assert "history" not in kept
-
-
-def test_records_are_a_line_for_each_part(tmp_path: Path) -> None:
-    write_record(tmp_path, fake_job(), fake_record(fake_job()))
-    lines = record_path(tmp_path, fake_job()).read_text().splitlines()
-    assert len(lines) == 6
 
 
 def test_a_gpu_is_named_with_the_precision_of_its_products(
@@ -116,11 +147,3 @@ def test_a_gpu_is_named_with_the_precision_of_its_products(
 
 def test_the_machine_has_versions() -> None:
     assert machine("cpu")["torch"] == torch.__version__
-
-
-def test_a_record_that_is_nested_deeply_is_damaged(job: Job, tmp_path: Path) -> None:
-    record_path(tmp_path, job).parent.mkdir(parents=True)
-    record_path(tmp_path, job).write_text("[" * 100_000)
-    record, why = read_record(tmp_path, job)
-    assert record is None
-    assert "is damaged" in why

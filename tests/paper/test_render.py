@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from lgcn.paper.plans import TARGETS, make_plans
-from lgcn.paper.render import csv_text, markdown, terminal, write_index, write_text
+from lgcn.paper.render import csv_text, markdown, terminal, write_page
 from lgcn.paper.tables import Table, make_table, title_of
 
 from .fakes import fill
@@ -44,7 +44,7 @@ def cells(line: str) -> list[str]:
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_markdown_has_every_number(target: str, tables: dict[str, Table]) -> None:
     table = tables[target]
-    page = markdown(table, "--seeds 2", picture=True)
+    page = markdown(table, "--seeds 2", chart=True)
     lines = [cells(line) for line in page.splitlines() if line.startswith("|")]
     header, body = lines[0], lines[2:]
     assert all(len(line) == len(header) for line in lines)
@@ -59,7 +59,7 @@ def test_markdown_has_every_number(target: str, tables: dict[str, Table]) -> Non
             text = column.text(entry)
             assert found.replace("**", "") == text
             assert ("**" in found) == (column.bold and text != "-")
-    assert f"]({target}.png)" in page
+    assert f"]({target}.svg)" in page
     assert f"`lgcn reproduce {target} --seeds 2`" in page
     for note in table.notes:
         assert note in page
@@ -67,9 +67,9 @@ def test_markdown_has_every_number(target: str, tables: dict[str, Table]) -> Non
         assert command in page
 
 
-def test_markdown_without_a_picture(tables: dict[str, Table]) -> None:
-    page = markdown(tables["table4"], "", picture=False)
-    assert "png" not in page
+def test_markdown_without_a_chart(tables: dict[str, Table]) -> None:
+    page = markdown(tables["table4"], "", chart=False)
+    assert "svg" not in page
     assert "`lgcn reproduce table4`" in page
 
 
@@ -86,12 +86,14 @@ def test_a_terminal_shows_every_number(target: str, tables: dict[str, Table]) ->
         assert any(line.split("│")[1].strip() == title_of(dataset) for line in lines if "│" in line)
 
 
-def test_the_index_joins_what_is_there(tables: dict[str, Table], tmp_path: Path) -> None:
+def test_the_page_keeps_what_was_there(tables: dict[str, Table], tmp_path: Path) -> None:
     for target in ("figure5", "table3"):
-        write_text(tmp_path / f"{target}.md", markdown(tables[target], "", picture=False))
-    path = write_index(tmp_path, list(TARGETS))
+        text = markdown(tables[target], "", chart=False)
+        path = write_page(tmp_path, {target: text}, list(TARGETS))
     page = path.read_text()
-    assert path.name == "README.md"
+    assert path == tmp_path / "README.md"
+    write_page(tmp_path, {target: text}, list(TARGETS))
+    assert path.read_text() == page
     assert page.startswith("# ")
     assert page.index("## Table 3") < page.index("## Figure 5")
     assert "## Table 2" not in page

@@ -9,12 +9,11 @@ from lgcn import datasets as data
 from lgcn.errors import DataError, LGCNError
 from lgcn.paper import reproduce as module
 from lgcn.paper import systems
-from lgcn.paper.jobs import full_settings
 from lgcn.paper.plans import Plan, make_plans
-from lgcn.paper.reproduce import Report, reproduce
-from lgcn.paper.timing import Timing
+from lgcn.paper.reproduce import Reproduction, reproduce
+from lgcn.paper.timing import Timing, times_path
 
-from .fakes import fill, run_fake, run_without_citeseer
+from .fakes import fake_times, fill, run_fake, run_without_citeseer
 
 
 @pytest.fixture(autouse=True)
@@ -36,17 +35,17 @@ def planetoid(**options: Any) -> list[Plan]:
     return make_plans("table2", models=["planetoid"], **options)
 
 
-def made(plans: list[Plan], folder: Path, **options: Any) -> Report:
+def made(plans: list[Plan], folder: Path, **options: Any) -> Reproduction:
     return reproduce(plans, folder, run=options.pop("run", run_fake), **options)
 
 
 def test_everything_is_written_and_nothing_run_twice(tmp_path: Path) -> None:
     first = made(planetoid(seeds=2), tmp_path, options="--seeds 2", processes=2)
     assert (first.run, first.reused, first.failed) == (6, 0, [])
-    names = ["README.md", *(f"table2.{kind}" for kind in ("csv", "md", "png", "svg"))]
+    names = ["README.md", *(f"table2.{kind}" for kind in ("csv", "svg"))]
     assert sorted(path.name for path in first.files) == names
     contents = {path: path.read_bytes() for path in first.files}
-    assert b"lgcn reproduce table2 --seeds 2" in contents[tmp_path / "table2.md"]
+    assert b"lgcn reproduce table2 --seeds 2" in contents[tmp_path / "README.md"]
     second = made(planetoid(seeds=2), tmp_path, options="--seeds 2")
     assert (second.run, second.reused) == (0, 6)
     assert {path: path.read_bytes() for path in second.files} == contents
@@ -66,7 +65,7 @@ def test_a_missing_data_set_is_left_out_and_named(data_sets: set[str], tmp_path:
     assert report.tables[0].datasets == ("cora", "citeseer")
     said = "pubmed is left out: the files of pubmed are not on this machine"
     assert report.left_out == [said]
-    assert said in (tmp_path / "table2.md").read_text()
+    assert said in (tmp_path / "README.md").read_text()
     data_sets.add("pubmed")  # and then it is there
     again = made(planetoid(seeds=1), tmp_path)
     assert (again.run, again.reused, again.left_out) == (1, 2, [])
@@ -74,7 +73,7 @@ def test_a_missing_data_set_is_left_out_and_named(data_sets: set[str], tmp_path:
 
 def test_nothing_to_make(data_sets: set[str], tmp_path: Path) -> None:
     data_sets.clear()
-    with pytest.raises(LGCNError, match=r"nothing to make.*cora is left out.*pubmed"):
+    with pytest.raises(LGCNError, match=r"nothing to reproduce.*cora is left out.*pubmed"):
         made(planetoid(), tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -92,11 +91,11 @@ def test_a_missing_extra_is_left_out_and_named(
     assert 'pip install "lgcn[reproduce]"' in said
 
 
-def test_no_pictures_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_charts_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     report = made(planetoid(datasets=["cora"], seeds=1), tmp_path)
-    assert sorted(path.suffix for path in report.files) == [".csv", ".md", ".md"]
-    assert ".png" not in (tmp_path / "table2.md").read_text()
+    assert sorted(path.suffix for path in report.files) == [".csv", ".md"]
+    assert ".svg" not in (tmp_path / "README.md").read_text()
     [said] = report.left_out
     assert "matplotlib" in said
     assert 'pip install "lgcn[reproduce]"' in said
@@ -132,18 +131,13 @@ def test_times_are_measured_once_and_alone(monkeypatch: pytest.MonkeyPatch, tmp_
     told: list[list[str]] = []
     report = made(plans, tmp_path, on_timing=told.append)
     assert (report.run, told) == (0, [])  # all is there
-    (tmp_path / "times" / "cora-cpu.json").unlink()
+    times_path(tmp_path).unlink()
     calls = []
 
     def run_here(tasks: list[Timing], function: Any, on_result: Any, **options: Any) -> None:
         for task in tasks:
             calls.append((task.dataset, task.epochs, options))
-            seconds = {"median_seconds": 4.0}
-            variants = {
-                n: {"settings": full_settings(j), **seconds} for n, j in task.variants.items()
-            }
-            record = {"format": 1, "epochs": task.epochs, "variants": variants}
-            on_result(task, record | {"machine": {"gpu": "a fake"}})
+            on_result(task, fake_times(task, 4.0, machine={"gpu": "a fake"}))
 
     monkeypatch.setattr(module, "run_tasks", run_here)
     report = made(plans, tmp_path, on_timing=told.append)
@@ -152,4 +146,4 @@ def test_times_are_measured_once_and_alone(monkeypatch: pytest.MonkeyPatch, tmp_
     entry = report.tables[0].entry("GCN", "cora")
     assert entry is not None
     assert entry["train_seconds_cpu"] == 4.0
-    assert "Our seconds: GPU a fake." in report.tables[0].notes
+    assert "Our times: GPU a fake." in report.tables[0].notes

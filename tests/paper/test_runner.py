@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +13,18 @@ from typing import Any
 
 from lgcn.paper.jobs import Job
 from lgcn.paper.pool import Failure
-from lgcn.paper.records import read_record, record_path, write_record
+from lgcn.paper.records import Records, read_records
 from lgcn.paper.runner import Outcome, run_jobs
 
-from .fakes import fake_job, fake_record, run_fake, wait_for
+from .fakes import fake_job, fake_record, run_fake, wait_for, write_fake
 
 
 def run(jobs: list[Job], folder: Path, **options: Any) -> Outcome:
-    return run_jobs(jobs, folder, run_fake, **options)
+    return run_jobs({"table2": jobs}, folder, run_fake, **options)
+
+
+def found(folder: Path, job: Job) -> dict[str, Any] | None:
+    return Records(folder).find(job)[0]
 
 
 def test_runs_once_and_never_again(tmp_path: Path) -> None:
@@ -30,7 +36,7 @@ def test_runs_once_and_never_again(tmp_path: Path) -> None:
     assert sorted(log.read_text().split()) == [job.id for job in jobs]
     assert [call[2:] for call in calls] == [(1, 3), (2, 3), (3, 3)]
     for job in jobs:
-        assert read_record(tmp_path, job) == (fake_record(job), None)
+        assert found(tmp_path, job) == fake_record(job)
     again = run([*jobs, fake_job(3, log=str(log))], tmp_path)
     assert (again.run, again.reused) == (1, 3)
     assert len(log.read_text().split()) == 4
@@ -48,38 +54,75 @@ def test_failures_are_not_recorded(tmp_path: Path) -> None:
     assert "SIGKILL" in messages[1]
     assert sum(isinstance(call[1], Failure) for call in calls) == 2
     assert calls[-1][2:] == (3, 3)
-    assert [path.name for path in (tmp_path / "runs").rglob("*.json")] == ["seed-5.json"]
+    assert [record["job"]["seed"] for record in read_records(tmp_path / "records")] == [5]
     assert run([*bad, fake_job(5)], tmp_path).reused == 1
 
 
 def test_damaged_and_foreign_records_are_run_again(tmp_path: Path) -> None:
-    damages: list[Callable[[str], str]] = [
-        lambda text: "",
+    file = tmp_path / "records" / "table2.jsonl"
+    lines: list[Callable[[str], str]] = [  # lines that say nothing about any job
         lambda text: text[: len(text) // 2],
         lambda text: "[1, 2]",
         lambda text: "null",
+        lambda text: "[" * 100_000,
+    ]
+    records: list[Callable[[str], str]] = [  # records that cannot be used
         lambda text: json.dumps(json.loads(text) | {"format": 99}),
         lambda text: json.dumps(json.loads(text) | {"result": {}}),
         lambda text: json.dumps(json.loads(text) | {"settings": 3}),
-        lambda text: text.replace('"seed": 7', '"seed": 70'),
-        lambda text: text.replace('"test_score": 0.5', '"test_score": NaN'),
-        lambda text: text.replace('"test_score": 0.5', '"test_score": null'),
+        lambda text: re.sub(r'"test_score": [0-9.]+', '"test_score": NaN', text),
+        lambda text: re.sub(r'"test_score": [0-9.]+', '"test_score": null', text),
     ]
+    damages = [*lines, *records, lambda text: text.replace('"seed": 9', '"seed": 90')]
     jobs = [fake_job(seed) for seed in range(len(damages))]
-    paths = [record_path(tmp_path, job) for job in jobs]
-    for job, path, damage in zip(jobs, paths, damages, strict=True):
-        write_record(tmp_path, job, fake_record(job))
-        assert read_record(tmp_path, job)[0] is not None
-        path.write_text(damage(path.read_text()))
-        assert read_record(tmp_path, job)[0] is None, job.seed
+    write_fake(tmp_path, *(fake_record(job) for job in jobs))
+    texts = file.read_text().splitlines()
+    assert all(found(tmp_path, job) is not None for job in jobs)
+    file.write_text("\n".join(damage(text) for damage, text in zip(damages, texts, strict=True)))
+    assert all(found(tmp_path, job) is None for job in jobs)
     outcome = run(jobs, tmp_path)  # at once: it starts processes
     assert outcome.run == len(jobs)
-    assert len(outcome.notes) == len(jobs)
-    for path, note in zip(paths, sorted(outcome.notes), strict=True):
-        assert str(path) in note
-        assert "run again" in note
+    ignored = [note for note in outcome.notes if "ignored" in note]
+    again = [note for note in outcome.notes if "run again" in note]
+    assert len(outcome.notes) == len(ignored) + len(again)
+    assert len(ignored) == len(lines)
+    assert [note.split()[1] for note in ignored] == ["1", "2", "3", "4"]
+    assert [job.id for job in jobs if any(job.id in note for note in again)] == [
+        job.id for job in jobs[len(lines) : -1]
+    ]
+    assert all(str(file) in note for note in outcome.notes)
     for job in jobs:
-        assert read_record(tmp_path, job) == (fake_record(job), None)
+        assert found(tmp_path, job) == fake_record(job)
+    assert len(read_records(file)) == len(jobs) + 1  # the one of another job is kept
+
+
+def test_a_run_that_two_tables_need_has_one_record(tmp_path: Path) -> None:
+    shared, own = fake_job(0), fake_job(1)
+    outcome = run_jobs({"text": [shared], "best": [own, shared]}, tmp_path, run_fake)
+    assert outcome.run == 2
+    assert read_records(tmp_path / "records" / "text.jsonl") == [fake_record(shared)]
+    assert read_records(tmp_path / "records" / "best.jsonl") == [fake_record(own)]
+    assert run_jobs({"table4": [shared, own]}, tmp_path, run_fake).reused == 2
+    write_fake(tmp_path, fake_record(shared) | {"format": 99}, table="table4")
+    assert run_jobs({"table4": [shared]}, tmp_path, run_fake).run == 1  # and replaced in its file
+    assert read_records(tmp_path / "records" / "text.jsonl") == [fake_record(shared)]
+    assert not (tmp_path / "records" / "table4.jsonl").exists()
+
+
+def test_two_programs_add_to_one_file(tmp_path: Path) -> None:
+    jobs = [fake_job(seed) for seed in range(40)]
+    halves = [
+        threading.Thread(
+            target=lambda own: [Records(tmp_path).add("text", fake_record(job)) for job in own],
+            args=(jobs[start::2],),
+        )
+        for start in (0, 1)
+    ]
+    for half in halves:
+        half.start()
+    for half in halves:
+        half.join()
+    assert read_records(tmp_path / "records") == [fake_record(job) for job in jobs]
 
 
 def test_the_longest_runs_start_first(tmp_path: Path) -> None:
@@ -99,17 +142,17 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     jobs = [fake_job(seed, log=str(log), sleep=0.3) for seed in range(8)]
     code = (
         "from pathlib import Path\n"
-        "from paper.fakes import fake_job, run_fake\n"
+        "from tests.paper.fakes import fake_job, run_fake\n"
         "from lgcn.paper.runner import run_jobs\n"
         f"jobs = [fake_job(seed, log={str(log)!r}, sleep=0.3) for seed in range(8)]\n"
-        f"run_jobs(jobs, Path({str(tmp_path)!r}), run_fake, processes=2)\n"
+        f"run_jobs({{'text': jobs}}, Path({str(tmp_path)!r}), run_fake, processes=2)\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     program = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    wait_for(lambda: len(list(tmp_path.rglob("seed-*.json"))) >= 2)
+    wait_for(lambda: sum(found(tmp_path, job) is not None for job in jobs) >= 2)
     program.kill()
     program.wait()
-    kept = {job.id for job in jobs if read_record(tmp_path, job)[0] is not None}
+    kept = {job.id for job in jobs if found(tmp_path, job) is not None}
     assert 2 <= len(kept) < 8
     outcome = run(jobs, tmp_path, processes=2)
     assert (outcome.reused, outcome.run, outcome.notes) == (len(kept), 8 - len(kept), [])

@@ -1,6 +1,5 @@
 """Tables against the records they are made of, with the standard library's statistics."""
 
-import json
 import math
 import statistics
 from dataclasses import replace
@@ -11,7 +10,7 @@ import pytest
 
 from lgcn.paper import printed as paper
 from lgcn.paper.plans import ABLATION_BASE, Plan, make_plans
-from lgcn.paper.records import record_path, write_record
+from lgcn.paper.records import Records
 from lgcn.paper.tables import (
     ROUGH_PRODUCTS,
     RULE_ROW,
@@ -22,7 +21,7 @@ from lgcn.paper.tables import (
 )
 from lgcn.paper.timing import write_times
 
-from .fakes import fake_record, fill, filled_record
+from .fakes import fake_record, fake_times, fill, filled_record, write_fake
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_mean_and_deviation() -> None:
 def test_entries_are_what_the_records_say(
     target: str, plans: dict[str, Plan], folder: Path, tables: dict[str, Table]
 ) -> None:
-    plan, table = plans[target], tables[target]
+    plan, table, stored = plans[target], tables[target], Records(folder)
     expected = sum(len(plan.on(dataset)) for dataset in plan.datasets)
     rows = [entry for entry in table.entries if entry["row"] != RULE_ROW]
     assert len(rows) == expected
@@ -71,10 +70,10 @@ def test_entries_are_what_the_records_say(
         for row in plan.on(dataset):
             entry = table.entry(row.label, dataset)
             assert entry is not None
-            files = [record_path(folder, job) for job in plan.jobs(row, dataset)]
-            results = [json.loads(file.read_text())["result"] for file in files]
+            found = [stored.find(job)[0] for job in plan.jobs(row, dataset)]
+            results = [record["result"] for record in found if record is not None]
             unit = 1 if "ppi" in dataset else 100
-            assert entry["seeds"] == entry["seeds_wanted"] == len(files)
+            assert entry["seeds"] == entry["seeds_wanted"] == len(results) == len(found)
             for key, name in (("test_score", "honest"), ("test_score_released_rule", "released")):
                 values = [unit * result[key] for result in results]
                 assert entry[name] == pytest.approx(statistics.mean(values))
@@ -108,7 +107,7 @@ def test_missing_runs_are_counted(plans: dict[str, Plan], tmp_path: Path) -> Non
     row = next(row for row in plan.rows if row.system == "gcn")
     jobs = plan.jobs(row, "cora")
     for job in jobs[:2]:
-        write_record(tmp_path, job, filled_record(job, 0))
+        write_fake(tmp_path, filled_record(job, 0))
     table = make_table(plan, tmp_path)
     entry = table.entry("GCN", "cora")
     assert entry is not None
@@ -138,9 +137,9 @@ def test_differences_of_the_ablation(tables: dict[str, Table]) -> None:
 
 def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
     for target, table in tables.items():
-        said = any("thousand steps" in note for note in table.notes)
+        said = any("1000 steps" in note for note in table.notes)
         assert said == (target in ("table3", "figure5")), target
-        most = "Epochs at most: LGCN 950, GAT 300, GraphSAGE-mean 950, GCNII 1200."
+        most = "Maximum number of epochs: LGCN 950, GAT 300, GraphSAGE-mean 950, GCNII 1200."
         epochs = any(most in note for note in table.notes)
         assert epochs == (target == "best-ppi"), target
 
@@ -149,7 +148,7 @@ def test_what_is_special_on_ppi_is_said(tables: dict[str, Table]) -> None:
 def test_quick_runs_have_other_limits_on_ppi(target: str) -> None:
     [quick] = make_plans(target, quick=True)
     said = make_table(quick, Path("nowhere"), []).notes
-    assert not any("thousand steps" in note or "Epochs at most" in note for note in said)
+    assert not any("1000 steps" in note or "Maximum number of epochs" in note for note in said)
 
 
 def test_rough_products_are_said(plans: dict[str, Plan], tmp_path: Path) -> None:
@@ -158,9 +157,9 @@ def test_rough_products_are_said(plans: dict[str, Plan], tmp_path: Path) -> None
     for number, job in enumerate(jobs):
         record = fake_record(job)
         record["machine"] |= {"float32_products": "highest" if number else "high"}
-        write_record(tmp_path, job, record)
+        write_fake(tmp_path, record)
     assert ROUGH_PRODUCTS in make_table(plan, tmp_path).notes
-    write_record(tmp_path, jobs[0], fake_record(jobs[0]))
+    write_fake(tmp_path, fake_record(jobs[0]))
     assert ROUGH_PRODUCTS not in make_table(plan, tmp_path).notes
 
 
@@ -186,7 +185,7 @@ def test_runs_with_the_split_of_one_seed_are_compared(
         for job, score in zip(plan.jobs(row, "wordnet31"), scores.get(row.label, ()), strict=False):
             record = filled_record(job, 0)
             record["result"]["test_score"] = score
-            write_record(tmp_path, job, record)
+            write_fake(tmp_path, record)
     table = make_table(plan, tmp_path)
     entry = table.entry("GCN", "wordnet31")
     assert entry is not None
@@ -201,7 +200,7 @@ def test_times_and_their_ratios(plans: dict[str, Plan], tables: dict[str, Table]
     titles = [column.title for column in table.columns]
     assert "seconds, CPU" in titles
     assert "seconds, GPU" not in titles  # none were measured
-    assert "Our seconds: CPU a fake, 2 threads." in table.notes
+    assert "Our times: CPU a fake, 2 threads." in table.notes
     assert text(table, "GCN", "cora", "seconds, CPU") == "2 (1x)"
     assert text(table, "LGCN_whole", "cora", "seconds, CPU") == "3 (1.5x)"
     assert text(table, "LGCN_whole", "pubmed", "seconds, paper") == "1080 (28x)"
@@ -217,9 +216,7 @@ def test_times_and_their_ratios(plans: dict[str, Plan], tables: dict[str, Table]
 def test_times_on_a_gpu_are_columns_of_their_own(plans: dict[str, Plan], tmp_path: Path) -> None:
     plan = plans["table5"]
     fill([plan], tmp_path)
-    timing = timings(plan, "cora", "cuda")
-    source = json.loads((tmp_path / "times" / "cora-cpu.json").read_text())
-    write_times(tmp_path, timing, source)
+    write_times(tmp_path, fake_times(timings(plan, "cora", "cuda")))
     table = make_table(plan, tmp_path)
     assert text(table, "GCN", "cora", "seconds, GPU") == "2 (1x)"
     assert text(table, "GCN", "pubmed", "seconds, GPU") == "-"
@@ -229,7 +226,7 @@ def test_notes(tables: dict[str, Table]) -> None:
     for table in tables.values():
         said = any("not PPI scores" in note for note in table.notes)
         assert said == ("ppi-rederived" in table.datasets)
-        assert any("looks at the test set" in note for note in table.notes)
+        assert any("uses the test set" in note for note in table.notes)
         assert not any("--quick" in note for note in table.notes)
     [quick] = make_plans("table4", quick=True)
     assert "--quick" in make_table(quick, Path("nowhere"), ["more"]).notes[0]

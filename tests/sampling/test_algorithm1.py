@@ -1,10 +1,11 @@
-"""Algorithm 1 against plain Python sets, and the paper's numbers on real data."""
+"""Algorithm 1 against the algorithm as printed, and the paper's numbers on real data."""
 
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from lgcn import Graph, load_dataset, select_subgraph
+from lgcn.ops import reference
 from lgcn.sampling import algorithm1 as subgraph
 from lgcn.sampling.algorithm1 import adjacency_arrays
 
@@ -24,19 +27,7 @@ def star(leaves: int) -> Graph:
     """Node 0 joined with all others."""
     ends = torch.arange(1, leaves + 1)
     edge_index = torch.stack([torch.zeros_like(ends), ends])
-    return Graph.from_edge_index(edge_index, leaves + 1, undirected=True)
-
-
-def breadth_first(graph: Graph, roots: Iterable[int], hops: int | None) -> set[int]:
-    neighbors: dict[int, set[int]] = {i: set() for i in range(graph.num_nodes)}
-    for source, target in graph.edge_index.t().tolist():
-        neighbors[target].add(source)
-    reached = new = set(roots)
-    while new and (hops is None or hops > 0):
-        new = set().union(*(neighbors[i] for i in new)) - reached
-        reached = reached | new
-        hops = None if hops is None else hops - 1
-    return reached
+    return Graph.from_edge_index(edge_index, leaves + 1)
 
 
 @settings(max_examples=60)
@@ -51,7 +42,39 @@ def test_without_limits_it_is_breadth_first_search(
     hops = data.draw(st.none() | st.integers(0, 4))
     nodes = select_subgraph(graph, roots=roots, max_nodes=None, max_hops=hops, seed=0)
     assert nodes.dtype == torch.int64
-    assert nodes.tolist() == sorted(breadth_first(graph, roots, hops))
+    expected = reference.select_subgraph(
+        graph.rowptr, graph.col, roots, len(set(roots)), max_hops=inf if hops is None else hops
+    )
+    assert nodes.tolist() == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_nodes": 4},
+        {"max_nodes": 5, "max_expand": 1},
+        {"max_nodes": 6, "max_expand": 2},
+        {"max_nodes": 6, "max_expand": 2, "max_hops": 2},
+    ],
+    ids=str,
+)
+def test_sub_graphs_are_as_frequent_as_by_the_algorithm_as_printed(
+    random_graph: RandomGraph, limits: dict[str, int]
+) -> None:
+    graph, draws = random_graph(8, 0.3, seed=1), 3000
+    found, expected = Counter(), Counter()
+    for seed in range(draws):
+        nodes = select_subgraph(graph, roots=[0, 1, 5], n_init=2, **limits, seed=seed)
+        found[frozenset(nodes.tolist())] += 1
+        printed = reference.select_subgraph(
+            graph.rowptr, graph.col, [0, 1, 5], 2, **limits, seed=seed
+        )
+        expected[frozenset(printed)] += 1
+    outcomes = found.keys() | expected.keys()
+    assert len(outcomes) > 3
+    # Two samples of the same size: the statistic has one degree of freedom less than outcomes.
+    chi_square = sum((found[o] - expected[o]) ** 2 / (found[o] + expected[o]) for o in outcomes)
+    assert chi_square < chi2.isf(1e-4, len(outcomes) - 1)
 
 
 @settings(max_examples=60)
@@ -107,7 +130,7 @@ def test_growth_goes_on_from_new_nodes_only() -> None:
 
 def test_nodes_not_taken_can_be_found_again() -> None:
     edges = torch.tensor([[0, 0, 1], [1, 2, 2]])
-    triangle = Graph.from_edge_index(edges, undirected=True)
+    triangle = Graph.from_edge_index(edges)
     nodes = select_subgraph(triangle, roots=[0], max_nodes=None, max_expand=1, seed=0)
     assert nodes.tolist() == [0, 1, 2]
 
@@ -145,7 +168,7 @@ def test_samples_are_uniform(options: dict[str, object]) -> None:
 
 
 def test_start_nodes_drawn_from_all_are_uniform() -> None:
-    graph = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 5)
+    graph = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 5)
     counts = Counter(
         tuple(select_subgraph(graph, n_init=2, max_nodes=None, seed=seed).tolist())
         for seed in range(3000)
@@ -168,7 +191,7 @@ def test_roots_as_mask_list_and_tensor(random_graph: RandomGraph) -> None:
 @pytest.mark.parametrize("num_nodes", [64, 65, 4096, 4097, 300_000])
 def test_graphs_of_any_size_in_any_order_of_use(num_nodes: int) -> None:
     targets = torch.arange(num_nodes)
-    ring = Graph.from_edge_index(torch.stack([(targets + 1) % num_nodes, targets]), num_nodes)
+    ring = Graph.as_given(torch.stack([(targets + 1) % num_nodes, targets]), num_nodes)
     for first in (0, num_nodes // 2, num_nodes - 3):
         nodes = select_subgraph(ring, roots=[first], max_nodes=10, seed=0)
         assert nodes.tolist() == sorted((first + i) % num_nodes for i in range(10))
@@ -183,7 +206,7 @@ def test_many_found_and_few_taken_in_several_iterations() -> None:
     hubs = leaves % 3
     chain = torch.tensor([[0, 1], [1, 2]])
     edges = torch.cat([torch.stack([hubs, leaves]), chain], dim=1)
-    graph = Graph.from_edge_index(edges, undirected=True)
+    graph = Graph.from_edge_index(edges)
     for seed in range(20):
         nodes = select_subgraph(graph, roots=[0], max_nodes=None, max_expand=300, seed=seed)
         taken = Counter((nodes[nodes > 2] % 3).tolist())
@@ -299,7 +322,8 @@ def test_a_failure_leaves_no_marks(
         with pytest.raises(MemoryError):
             select_subgraph(graph, n_init=1, max_nodes=2, seed=0)
     nodes = select_subgraph(graph, roots=[0, 1], max_nodes=None, max_hops=1, seed=0)
-    assert nodes.tolist() == sorted(breadth_first(graph, [0, 1], 1))
+    expected = reference.select_subgraph(graph.rowptr, graph.col, [0, 1], 2, max_hops=1)
+    assert nodes.tolist() == sorted(expected)
 
 
 def test_threads_do_not_disturb_each_other(random_graph: RandomGraph) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lgcn import Graph, SubgraphLoader, select_subgraph
-from lgcn.sampling import GraphLoader, separate
+from lgcn.sampling import GraphLoader
 
 RandomGraph = Callable[..., Graph]
 WORKERS = pytest.mark.parametrize("num_workers", [0, 1, 4])
@@ -72,7 +72,7 @@ def test_fixed_subgraphs_are_made_once(graph: Graph) -> None:
 def test_each_subgraph_and_epoch_has_a_sample_of_its_own() -> None:
     leaves = torch.arange(1, 31)
     edge_index = torch.stack([leaves, torch.zeros_like(leaves)])
-    star = Graph.from_edge_index(edge_index)
+    star = Graph.as_given(edge_index)
     loader = SubgraphLoader(star, roots=[0, 0, 0, 0], n_init=1, max_nodes=11)
     samples = [tuple(nodes) for _ in range(3) for nodes in nodes_of(loader)]
     assert len(set(samples)) == 12
@@ -146,7 +146,7 @@ def test_subgraphs_of_a_batch_lie_side_by_side(graph: Graph) -> None:
         parts = single[first : first + 3]
         assert batch.num_graphs == len(parts)
         assert torch.equal(batch.n_id, torch.cat([part.n_id for part in parts]))
-        for actual, expected in zip(separate(batch), parts, strict=True):
+        for actual, expected in zip(batch.separate(), parts, strict=True):
             assert torch.equal(actual.edge_index, expected.edge_index)
             assert torch.equal(actual.x, expected.x)
             assert torch.equal(actual.degree, expected.degree)
@@ -200,10 +200,10 @@ def test_wrong_options_are_named(graph: Graph, options: dict[str, object], messa
 
 def test_separate_undoes_concat(random_graph: RandomGraph) -> None:
     parts = [random_graph(size, weighted=True, seed=size) for size in (4, 1, 6)]
-    for actual, expected in zip(separate(Graph.concat(parts)), parts, strict=True):
+    for actual, expected in zip(Graph.concat(parts).separate(), parts, strict=True):
         for key in ("rowptr", "col", "x", "y", "edge_weight"):
             assert torch.equal(getattr(actual, key), getattr(expected, key)), key
-    assert separate(parts[0]) == [parts[0]]
+    assert parts[0].separate() == [parts[0]]
 
 
 def test_graph_loader_yields_the_one_graph(graph: Graph) -> None:

@@ -8,10 +8,7 @@ import torch
 from lgcn import Graph
 from lgcn.store.open_store import write_store
 
-from ..datasets.conftest import cache
 from .stores import RandomGraph
-
-__all__ = ["cache", "graph", "path"]
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_rows_are_those_of_the_sort_in_memory(
     num_edges: int,
     seed: int,
     weighted: bool,
-    undirected: bool,
+    directed: bool,
     keep: bool,
     memory: int,
 ) -> None:
@@ -73,7 +73,7 @@ def test_rows_are_those_of_the_sort_in_memory(
     source, target, weight = random_edges(num_nodes, num_edges, seed)
     spool = spooled(folder, source, target, weight if weighted else None)
     source, target, weight = (part[source != target] for part in (source, target, weight))
-    options: dict[str, Any] = {"undirected": undirected, "keep_duplicates": keep}
+    options: dict[str, Any] = {"directed": directed, "keep_duplicates": keep}
     if keep:  # a row of duplicates must fit
         memory += 80 * num_edges
     rows = joined(list(sorted_rows(spool, num_nodes, folder=folder, memory=memory, **options)))
@@ -82,7 +82,7 @@ def test_rows_are_those_of_the_sort_in_memory(
         [target],
         [weight] if weighted else None,
         num_nodes,
-        directed=not undirected,
+        directed=directed,
         keep_duplicates=keep,
     )
     assert torch.equal(rows.rowptr, expected.rowptr.long())
@@ -96,13 +96,13 @@ def test_rows_are_those_of_the_sort_in_memory(
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("undirected", [False, True])
-def test_many_buckets_and_threads(tmp_path: Path, undirected: bool) -> None:
+@pytest.mark.parametrize("directed", [False, True])
+def test_many_buckets_and_threads(tmp_path: Path, directed: bool) -> None:
     source, target, _ = random_edges(5000, 60_000, 0)
     source[:20_000] = 7  # more than is sorted at a time
     shape = (5000, 5000)
     matrix = scipy.sparse.coo_matrix((np.ones(60_000), (target, source)), shape).tocsr()
-    expected = (matrix + matrix.T).tocsr() if undirected else matrix
+    expected = matrix if directed else (matrix + matrix.T).tocsr()
     expected.setdiag(0)
     expected.eliminate_zeros()
     expected.sort_indices()
@@ -111,7 +111,7 @@ def test_many_buckets_and_threads(tmp_path: Path, undirected: bool) -> None:
         numba.set_num_threads(threads)
         try:
             runs = list(
-                sorted_rows(spool, 5000, folder=tmp_path, memory=200_000, undirected=undirected)
+                sorted_rows(spool, 5000, folder=tmp_path, memory=200_000, directed=directed)
             )
         finally:
             numba.set_num_threads(1)
@@ -121,25 +121,10 @@ def test_many_buckets_and_threads(tmp_path: Path, undirected: bool) -> None:
         assert rows.col.tolist() == expected.indices.tolist()
 
 
-def test_the_transpose_of_directed_edges(tmp_path: Path) -> None:
-    source, target, _ = random_edges(50, 400, 1)
-    spool = spooled(tmp_path, source, target)
-    options: dict[str, Any] = {"folder": tmp_path, "memory": 8000, "undirected": False}
-    rows = joined(list(sorted_rows(spool, 50, **options)))
-    turned = joined(list(sorted_rows(spool, 50, transpose=True, **options)))
-    matrix = scipy.sparse.csr_matrix(
-        (np.ones(rows.col.numel()), rows.col.numpy(), rows.rowptr.numpy()), (50, 50)
-    )
-    expected = matrix.T.tocsr()
-    expected.sort_indices()
-    assert turned.rowptr.tolist() == expected.indptr.tolist()
-    assert turned.col.tolist() == expected.indices.tolist()
-
-
 def test_a_self_loop_is_one_entry(tmp_path: Path) -> None:
     ends = np.array([0, 2, 2, 1]), np.array([1, 2, 2, 0])
     spool = spooled(tmp_path, *ends)
-    options: dict[str, Any] = {"folder": tmp_path, "memory": MB, "undirected": True}
+    options: dict[str, Any] = {"folder": tmp_path, "memory": MB, "directed": False}
     (rows,) = sorted_rows(spool, 3, **options)
     assert (rows.rowptr.tolist(), rows.col.tolist()) == ([0, 1, 2, 2], [1, 0])
     options["keep_self_loops"] = True
@@ -151,7 +136,7 @@ def test_a_self_loop_is_one_entry(tmp_path: Path) -> None:
 
 def test_no_edges_and_no_nodes(tmp_path: Path) -> None:
     spool = EdgeSpool(tmp_path, weighted=False)
-    options: dict[str, Any] = {"folder": tmp_path, "memory": MB, "undirected": True}
+    options: dict[str, Any] = {"folder": tmp_path, "memory": MB, "directed": False}
     (rows,) = sorted_rows(spool, 3, **options)
     assert (rows.rowptr.tolist(), rows.col.tolist()) == ([0, 0, 0, 0], [])
     assert list(sorted_rows(spool, 0, **options)) == []
@@ -160,7 +145,7 @@ def test_no_edges_and_no_nodes(tmp_path: Path) -> None:
 def test_progress_ends_at_its_total(tmp_path: Path) -> None:
     spool = spooled(tmp_path, *random_edges(50, 400, 1)[:2])
     seen: list[tuple[int, int]] = []
-    options: dict[str, Any] = {"folder": tmp_path, "memory": 8000, "undirected": True}
+    options: dict[str, Any] = {"folder": tmp_path, "memory": 8000, "directed": False}
     list(sorted_rows(spool, 50, on_progress=lambda *step: seen.append(step), **options))
     assert len(seen) > 10
     assert seen == sorted(seen)
@@ -169,7 +154,7 @@ def test_progress_ends_at_its_total(tmp_path: Path) -> None:
 
 def test_scratch_files_go_when_the_rows_are_not_wanted_any_more(tmp_path: Path) -> None:
     spool = spooled(tmp_path, *random_edges(50, 400, 1)[:2])
-    rows = sorted_rows(spool, 50, folder=tmp_path, memory=8000, undirected=True)
+    rows = sorted_rows(spool, 50, folder=tmp_path, memory=8000, directed=False)
     next(rows)
     assert any("bucket" in path.name for path in tmp_path.iterdir())
     rows.close()  # type: ignore[attr-defined]
@@ -178,7 +163,7 @@ def test_scratch_files_go_when_the_rows_are_not_wanted_any_more(tmp_path: Path) 
 
 def test_too_little_memory_or_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = spooled(tmp_path, *random_edges(1000, 4000, 1)[:2])
-    options: dict[str, Any] = {"folder": tmp_path, "undirected": True}
+    options: dict[str, Any] = {"folder": tmp_path, "directed": False}
     with pytest.raises(DataError, match=r"1000 nodes into rows: 3 kB more.*Raise memory"):
         next(sorted_rows(spool, 1000, memory=5000, **options))
     monkeypatch.setattr(edge_buckets, "MAX_BUCKETS", 2)

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn.errors import DataError
-from lgcn.store import reading as store_files
+from lgcn.store import checked_files
 from lgcn.store.open_store import StoreWriter, is_store, open_store, write_store
-from lgcn.utils import sizes
+from lgcn.utils import memory
 from lgcn.utils.limits import MAX_JSON
 
 from .stores import RandomGraph, alter
@@ -53,7 +53,7 @@ def test_a_file_of_another_size_is_named(path: Path, name: str, verify: bool) ->
 
 @pytest.mark.parametrize("name", ["rowptr", "col", "x", "y", "train_mask", "degree"])
 def test_an_altered_file_is_named(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_files, "PIECE", 16)  # so that there are several
+    monkeypatch.setattr(checked_files, "PIECE", 16)  # so that there are several
     with pytest.raises(DataError, match="checksum"):
         open_store(path)
     monkeypatch.undo()
@@ -92,7 +92,7 @@ def test_wrong_numbers_are_found_though_the_checksums_fit(
     old = np.fromfile(path / f"{name}.bin", kind)
     new = values(old)
     forge(path, name, new.astype(new.dtype if new.dtype == np.uint8 else old.dtype))
-    monkeypatch.setattr(store_files, "PIECE", piece)
+    monkeypatch.setattr(checked_files, "PIECE", piece)
     with pytest.raises(DataError, match=rf"{name}\.bin is damaged: .*{message}"):
         open_store(path)
     if name == "rowptr" and "end" in message:
@@ -234,8 +234,8 @@ def test_links_pipes_and_other_files(path: Path, tmp_path: Path) -> None:
 
 def test_texts_that_are_no_utf8_are_found_when_they_are_read(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store") as writer:
-        writer.array("rowptr", (3,), "int64")
-        writer.array("col", (0,), "int32")
+        writer.append("rowptr", "int64").write(np.zeros(3, np.int64))
+        writer.append("col", "int32")
         writer.append("ids_offsets", "int64").write(np.array([0, 1, 2]))
         writer.append("ids_bytes", "uint8").write(np.array([97, 255], np.uint8))
         writer.finish()
@@ -249,7 +249,7 @@ def test_a_header_is_read_with_the_memory_of_its_size(path: Path) -> None:
     open_store(path)  # imports what it needs
     tracemalloc.start()
     try:
-        store_files.read_header(path)
+        checked_files.read_header(path)
         assert tracemalloc.get_traced_memory()[1] < 10**6
     finally:
         tracemalloc.stop()
@@ -281,6 +281,6 @@ def test_features_that_no_machine_can_train_on_are_refused(
 ) -> None:
     write_store(tmp_path / "store", random_graph(x=torch.eye(12).to_sparse_csr()))
     alter(tmp_path / "store", lambda header: header.update(num_features=2**31))
-    monkeypatch.setattr(sizes, "machine_memory", lambda: 16 * 10**9)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 16 * 10**9)
     with pytest.raises(DataError, match=r"store: training on 2147483648 features would need"):
         open_store(tmp_path / "store")

@@ -12,17 +12,17 @@ import torch
 from lgcn import Graph
 from lgcn.errors import DataError, UsageError
 from lgcn.store import writer as store_writer
-from lgcn.store.contents import encode_features, uint8_scale, write_ids
 from lgcn.store.open_store import StoreWriter, is_store, open_store, write_store
+from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 
 from .stores import RandomGraph
 
 
-def test_arrays_are_filled_in_any_order_or_appended(tmp_path: Path) -> None:
+def test_arrays_are_appended_to(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "deep" / "store") as writer:
-        rowptr = writer.array("rowptr", (4,), "int64")
-        rowptr[2:] = [2, 3]
-        rowptr[1] = 1
+        rowptr = writer.append("rowptr", "int64")
+        rowptr.write(np.array([0, 1]))
+        rowptr.write(np.array([2, 3]))
         col = writer.append("col", "int32")
         weight = writer.append("edge_weight", "float32")
         x = writer.append("x", "bfloat16", 2)
@@ -46,8 +46,8 @@ def test_arrays_are_filled_in_any_order_or_appended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda w: w.array("../x", (1,), "int64"), "named once"),
-        (lambda w: w.array("rowptr", (1,), "int32"), "must be int64"),
+        (lambda w: w.append("../x", "int64"), "named once"),
+        (lambda w: w.append("rowptr", "int32"), "must be int64"),
         (lambda w: (w.append("col", "int32"), w.append("col", "int32")), "named once"),
         (lambda w: w.append("col", "int32").write(np.zeros(2)), "must be int32"),
         (lambda w: w.append("x", "float32", 3).write(np.zeros((2, 2), "f4")), r"shape \(2, 2\)"),
@@ -63,8 +63,8 @@ def test_wrong_use_of_the_writer(tmp_path: Path, call: Any, message: str) -> Non
 def test_the_writer_finds_wrong_arrays(tmp_path: Path) -> None:
     def write() -> None:
         with StoreWriter(tmp_path / "store") as writer:
-            writer.array("rowptr", (3,), "int64")[:] = [0, 1, 1]
-            writer.array("col", (1,), "int32")[:] = 2
+            writer.append("rowptr", "int64").write(np.array([0, 1, 1]))
+            writer.append("col", "int32").write(np.array([2], np.int32))
             writer.finish()
 
     with pytest.raises(DataError, match=r"col\.bin.*between 0 and 1"):
@@ -130,7 +130,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path, graph:
     assert sorted(tmp_path.iterdir()) == sorted([path, *others])
 
 
-@pytest.mark.parametrize("where", ["array", "append", "finish", "block"])
+@pytest.mark.parametrize("where", ["append", "finish", "block"])
 def test_a_full_disk_is_said_plainly(
     tmp_path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -138,17 +138,14 @@ def test_a_full_disk_is_said_plainly(
         raise OSError(28, "No space left on device")
 
     def write(writer: StoreWriter) -> None:
-        if where == "array":
-            monkeypatch.setattr(os, "posix_fallocate", full)
-            writer.array("rowptr", (5,), "int64")
-        elif where == "append":
+        if where == "append":
             appender = writer.append("col", "int32")
             appender._file.close()
             appender._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115, PTH123
             appender.write(np.zeros(3, np.int32))
         elif where == "finish":
-            writer.array("rowptr", (1,), "int64")
-            writer.array("col", (0,), "int32")
+            writer.append("rowptr", "int64").write(np.zeros(1, np.int64))
+            writer.append("col", "int32")
             monkeypatch.setattr(store_writer, "sync", full)
             writer.finish()
         else:
@@ -188,8 +185,8 @@ def test_features_that_do_not_fit_are_refused(tmp_path: Path, random_graph: Rand
 
 def test_write_ids_of_large_strings(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store") as writer:
-        writer.array("rowptr", (3,), "int64")
-        writer.array("col", (0,), "int32")
+        writer.append("rowptr", "int64").write(np.zeros(3, np.int64))
+        writer.append("col", "int32")
         write_ids(writer, pa.chunked_array([["a"], ["bc"]], pa.string()))
         writer.finish()
     assert open_store(tmp_path / "store").node_ids(0, 2).to_pylist() == ["a", "bc"]

@@ -181,10 +181,10 @@ def test_rows_that_are_left_out_are_noted() -> None:
     made = FeatureEncoder.fit(data, rows, text=["symbols"])
     assert [c.name for c in made.columns] == ["good"]
     assert made.notes == [
-        "column 'constant' left out: it is constant (7) in the rows that may be looked at",
-        "column 'nan' left out: it is empty in the rows that may be looked at",
-        "column 'same' left out: it is 'x' in all rows that may be looked at",
-        "column 'sparse' left out: it is constant (1) in the rows that may be looked at",
+        "column 'constant' left out: it is constant (7) in the rows used for fitting",
+        "column 'nan' left out: it is empty in the rows used for fitting",
+        "column 'same' left out: it is 'x' in all rows used for fitting",
+        "column 'sparse' left out: it is constant (1) in the rows used for fitting",
         "column 'symbols' left out: it has no word of two letters or more",
     ]
     many = fit_all(table(v=[None, None, None, 1.0, 2.0]))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lgcn.tables.columns import did_you_mean, listed, numbers, quoted, texts
+from lgcn.tables.columns import column_hint, listed, numbers, quoted, texts
 
 
 @given(st.text() | st.integers() | st.lists(st.integers()))
@@ -22,8 +22,10 @@ def test_lists_are_short() -> None:
     assert listed([]) == ""
     assert listed(["a", "b"], 2) == "'a', 'b'"
     assert listed(list("abc"), 2) == "'a', 'b', ..."
-    assert did_you_mean("Age", []) == "the columns are none"
-    assert did_you_mean("Agee", ["x", "age"]) == "did you mean 'age'? the columns are 'x', 'age'"
+    assert column_hint("Age", []) == "known: none"
+    assert column_hint("Agee", ["x", "age"]) == "did you mean 'age'?"
+    assert column_hint("z", ["x", "a\nb"]) == "known: x, a\\nb"
+    assert column_hint("z", [f"column {i}" for i in range(30)]).endswith("column 19, ...")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_directed_multigraph_with_any_names() -> None:
     original.add_node("alone", color="red", size=1)
     original.nodes["a"].update(color="red", size=2)
     original.nodes[(1, 2)].update(color="blue", size=3, kind="k")
-    graph = from_networkx(original, weight="w", features="size")
+    graph = from_networkx(original, weight="w", features="size", directed=True)
     assert graph.name == "mine"
     assert graph.rowptr.tolist() == [0, 0, 1, 1]
     assert graph.col.tolist() == [0]
@@ -158,9 +158,9 @@ def test_scipy_leaves_the_matrix_alone() -> None:
         ((np.ones((2, 2)),), "adjacency must be a SciPy sparse matrix"),
         ((scipy.sparse.csr_array((2, 3)),), r"shape \[2, 3\]"),
         ((scipy.sparse.csr_array([[0, -1], [0, 0]]),), "at least 0 for every edge, got -1"),
-        ((scipy.sparse.eye_array(2), np.ones(2)), r"x must have one row a node \(2\)"),
-        ((scipy.sparse.eye_array(2), np.ones((3, 1))), "x must have one row a node"),
-        ((scipy.sparse.eye_array(2), None, [0]), "y must have one row a node"),
+        ((scipy.sparse.eye_array(2), np.ones(2)), r"x must have one row per node \(2\)"),
+        ((scipy.sparse.eye_array(2), np.ones((3, 1))), "x must have one row per node"),
+        ((scipy.sparse.eye_array(2), None, [0]), "y must have one row per node"),
         ((scipy.sparse.eye_array(2), None, [[0, 5], [0, 1]]), "zeros and ones"),
     ],
 )

@@ -42,7 +42,6 @@ def test_undirected_rows_are_those_of_pyg(
         torch.from_numpy(np.stack([source, target]).astype(np.int64)),
         num_nodes,
         edge_weight=torch.from_numpy(weight) if weighted else None,
-        undirected=True,
     )
     rows, duplicates = to_adjacency(
         in_parts(source),

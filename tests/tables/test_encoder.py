@@ -166,7 +166,7 @@ def test_messages_do_not_grow_with_the_table() -> None:
     ("options", "message"),
     [
         ({"numeric": ["agee"]}, r"numeric_columns names 'agee'.*did you mean 'age'"),
-        ({"ignore": ["qqqq"]}, r"ignore_columns names 'qqqq'.*the columns are 'age', 'price'"),
+        ({"ignore": ["qqqq"]}, r"ignore_columns names 'qqqq'.*known: age, price"),
         ({"text": ["city"], "categorical": ["city"]}, "'city' is named twice, in categorical_col"),
         ({"text": ["city", "city"]}, "'city' is named twice, in text_columns and in text_columns"),
         ({"max_words": 0}, "max_words"),

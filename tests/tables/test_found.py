@@ -8,7 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fuzz.table_files import (
+from lgcn.errors import LGCNError
+from lgcn.tables.from_tables import import_tables
+from tests.fuzz.table_files import (
     EDGES,
     NODES,
     not_unicode,
@@ -17,8 +19,6 @@ from fuzz.table_files import (
     try_tables,
     zipped,
 )
-from lgcn.errors import LGCNError
-from lgcn.tables.from_tables import import_tables
 
 # What was found by the tests above
 

@@ -1,5 +1,6 @@
 """Two tables as one graph: what is read, and what is said where it cannot be."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def test_several_labels() -> None:
     assert graph.label_names == ("a", "b")
     assert graph.y is not None
     assert graph.y.tolist() == [[1, 1], [0, 1], [0, 0], [1, 0]]
-    with pytest.raises(UsageError, match="labels_per_class is for one class a node"):
+    with pytest.raises(UsageError, match=r"labels_per_class.*several labels"):
         import_tables(edges, nodes, label_column="tags", label_separator=";", labels_per_class=1)
     del nodes["tags"]
     nodes |= {"a": [1, 0, 1, 0], "b": [0, 0, 1, 1]}
@@ -469,3 +470,10 @@ def test_damaged_files_never_end_in_another_error(
         assert str(error)  # noqa: PT017
     else:
         assert imported.graph.num_edges > 0
+
+
+def test_both_functions_have_the_same_arguments() -> None:
+    one, other = (
+        inspect.signature(function).parameters for function in (from_tables, import_tables)
+    )
+    assert list(one.values()) == list(other.values())

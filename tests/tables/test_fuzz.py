@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.table_files import (
+from tests.fuzz.table_files import (
     EDGES,
     NODES,
     OPTIONS,

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.rules import check_message
-from fuzz.table_files import EDGES, NODES, NUM_NODES, dense, not_unicode, try_tables
 from lgcn.errors import LGCNError
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.from_tables import import_tables
+from tests.fuzz.rules import check_message
+from tests.fuzz.table_files import EDGES, NODES, NUM_NODES, dense, not_unicode, try_tables
 
 from .odd_tables import COLUMN_NAMES, examples, rarely, some_options
 

@@ -110,9 +110,9 @@ def test_one_kind_as_the_other() -> None:
         (pa.array(["1", "x"]), True, "row 1: an id must be a whole number.*got 'x'"),
         (pa.array(["1", "9" * 30]), True, "row 1: an id must be"),
         (pa.array([2**64 - 1], pa.uint64()), True, r"row 0.*below 2\*\*63"),
-        (pa.array([True]), None, "whole numbers or texts, got bool"),
-        (pa.array([[1]]), None, "whole numbers or texts, got list"),
-        (pa.array([1.0]), False, "whole numbers or texts, got double"),
+        (pa.array([True]), None, "whole numbers or strings, got bool"),
+        (pa.array([[1]]), None, "whole numbers or strings, got list"),
+        (pa.array([1.0]), False, "whole numbers or strings, got double"),
     ],
 )
 def test_what_is_no_id(column: Any, integer: bool | None, message: str) -> None:

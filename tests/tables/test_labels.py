@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn.errors import DataError, UsageError
-from lgcn.tables.labels import read_labels, read_split
+from lgcn.tables.labels import read_label_columns, read_split
 
 
 def table(**columns: Any) -> pa.Table:
@@ -41,7 +41,7 @@ def table(**columns: Any) -> pa.Table:
     ],
 )
 def test_classes(values: list[Any], names: tuple[str, ...], y: list[int]) -> None:
-    labels = read_labels(table(label=values), ["label"])
+    labels = read_label_columns(table(label=values), ["label"])
     assert labels.names == names
     assert labels.y.dtype == torch.long
     assert labels.y.tolist() == y
@@ -52,29 +52,29 @@ def test_classes(values: list[Any], names: tuple[str, ...], y: list[int]) -> Non
 def test_words_for_no_label_are_counted(word: str) -> None:
     data = table(label=["x", word, "y", f" {word} ", "n/a", ""])
     for separator in (None, ";"):
-        labels = read_labels(data, "label", separator)
+        labels = read_label_columns(data, "label", separator)
         assert labels.names == ("x", "y")
         assert labels.known.tolist() == [True, False, True, False, False, False]
         (note,) = labels.notes
         assert f"'label' has cells that count as no label: '{word}' (2), 'n/a' (1)." in note
     with pytest.raises(DataError, match=rf"one class only, 'x'.*no label: '{word}' \(2\)"):
-        read_labels(table(label=["x", word, word]), "label")
+        read_label_columns(table(label=["x", word, word]), "label")
     # A model from elsewhere may know a class of that name.
-    known = read_labels(data, "label", None, ("x", "y", word, "n/a"))
+    known = read_label_columns(data, "label", None, ("x", "y", word, "n/a"))
     assert (known.y.tolist(), known.notes) == ([0, 2, 1, 2, 3, -1], ())
-    flags = read_labels(table(a=["0", "1", word], b=[0, 1, 1]), ["a", "b"])
+    flags = read_label_columns(table(a=["0", "1", word], b=[0, 1, 1]), ["a", "b"])
     assert flags.known.tolist() == [True, True, False]
     assert f"'a' has cells that count as no label: '{word}' (1)" in flags.notes[0]
 
 
 def test_minus_one_is_no_label_among_whole_numbers() -> None:
     data = table(label=[-1, 0, 2, -1])
-    assert "'-1' (2)" in read_labels(data, "label").notes[0]
-    assert read_labels(data, "label", None, ("0", "1", "2")).y.tolist() == [-1, 0, 2, -1]
-    assert read_labels(data, "label", None, ("-1", "0", "2")).y.tolist() == [0, 1, 2, 0]
-    assert not read_labels(table(label=[-1, 1]), "label").notes
-    with pytest.raises(DataError, match="'-1' is no label the model knows"):
-        read_labels(data, "label", None, ("a", "b"))
+    assert "'-1' (2)" in read_label_columns(data, "label").notes[0]
+    assert read_label_columns(data, "label", None, ("0", "1", "2")).y.tolist() == [-1, 0, 2, -1]
+    assert read_label_columns(data, "label", None, ("-1", "0", "2")).y.tolist() == [0, 1, 2, 0]
+    assert not read_label_columns(table(label=[-1, 1]), "label").notes
+    with pytest.raises(DataError, match="'-1' is not a label"):
+        read_label_columns(data, "label", None, ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_minus_one_is_no_label_among_whole_numbers() -> None:
 )
 def test_arrow_types(change: Callable[[Any], Any]) -> None:
     values = pa.array(["b", "a", None, "a", ""])
-    labels = read_labels(pa.table({"label": change(values)}), "label")
+    labels = read_label_columns(pa.table({"label": change(values)}), "label")
     assert labels.names == ("a", "b")
     assert labels.y.tolist() == [1, 0, -1, 0, -1]
 
@@ -104,11 +104,13 @@ def test_several_labels_a_cell(sets: list[set[str]]) -> None:
     lists = [sorted(found) or None for found in sets]
     if len(names) < 2:
         with pytest.raises(DataError, match=r"has no label|has one class only"):
-            read_labels(table(label=cells), ["label"], ";")
+            read_label_columns(table(label=cells), ["label"], ";")
         return
     wanted = torch.tensor([[float(name in found) for name in names] for found in sets])
-    by_text = read_labels(table(label=cells), ["label"], ";")
-    by_list = read_labels(pa.table({"label": pa.array(lists, pa.list_(pa.string()))}), ["label"])
+    by_text = read_label_columns(table(label=cells), ["label"], ";")
+    by_list = read_label_columns(
+        pa.table({"label": pa.array(lists, pa.list_(pa.string()))}), ["label"]
+    )
     for labels in (by_text, by_list):
         assert labels.names == names
         assert torch.equal(labels.y, wanted)
@@ -116,23 +118,25 @@ def test_several_labels_a_cell(sets: list[set[str]]) -> None:
 
 
 def test_odd_cells_of_several_labels() -> None:
-    labels = read_labels(table(label=["b||a", "||", "a||a||", None, " b "]), ["label"], "||")
+    labels = read_label_columns(table(label=["b||a", "||", "a||a||", None, " b "]), ["label"], "||")
     assert labels.names == ("a", "b")
     assert labels.y.tolist() == [[1, 1], [0, 0], [1, 0], [0, 0], [0, 1]]
     assert labels.known.tolist() == [True, False, True, False, True]
 
 
 def test_labels_that_are_called_0_and_1() -> None:
-    labels = read_labels(table(label=[[0], [0, 1], [1], None]), "label")
+    labels = read_label_columns(table(label=[[0], [0, 1], [1], None]), "label")
     assert labels.names == ("0", "1")
     assert labels.y.tolist() == [[1, 0], [1, 1], [0, 1], [0, 0]]
-    empty = read_labels(pa.table({"label": pa.nulls(2, pa.list_(pa.int8()))}), "label", None, "01")
+    empty = read_label_columns(
+        pa.table({"label": pa.nulls(2, pa.list_(pa.int8()))}), "label", None, "01"
+    )
     assert not empty.known.any()
 
 
 def test_lists_of_one_length_with_missing_ones() -> None:
     lists = pa.array([[9, 1, 2], None, [2, 3, 1]], pa.list_(pa.int8(), 3))
-    labels = read_labels(pa.table({"label": lists}), "label")
+    labels = read_label_columns(pa.table({"label": lists}), "label")
     assert labels.names == ("1", "2", "3", "9")
     assert labels.y.tolist() == [[1, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 0]]
 
@@ -144,35 +148,35 @@ def test_several_columns() -> None:
         s=["1", "FALSE", "true", "0", " 0 "],
         f=[1.0, 0.0, 1.0, float("nan"), 0.0],
     )
-    labels = read_labels(data, ["z", "a", "s", "f"])
+    labels = read_label_columns(data, ["z", "a", "s", "f"])
     assert labels.names == ("z", "a", "s", "f")
     assert labels.known.tolist() == [True, True, False, False, True]
     assert labels.y.tolist() == [[1] * 4, [0] * 4, [0] * 4, [0] * 4, [0] * 4]
-    again = read_labels(data, ["a", "z"], None, ("z", "a"))
+    again = read_label_columns(data, ["a", "z"], None, ("z", "a"))
     assert again.names == ("z", "a")
     assert again.y[0].tolist() == [1, 1]
     with pytest.raises(DataError, match="must be those of the model, 'z', 'b', got 'a', 'z'"):
-        read_labels(data, ["a", "z"], None, ("z", "b"))
+        read_label_columns(data, ["a", "z"], None, ("z", "b"))
 
 
 def test_names_of_a_model() -> None:
     names = ("x", "a", "b")
-    labels = read_labels(table(label=["b", None, "x"]), ["label"], None, names)
+    labels = read_label_columns(table(label=["b", None, "x"]), ["label"], None, names)
     assert (labels.names, labels.y.tolist()) == (names, [2, -1, 0])
-    nothing = read_labels(pa.table({"label": pa.nulls(2)}), ["label"], None, names)
+    nothing = read_label_columns(pa.table({"label": pa.nulls(2)}), ["label"], None, names)
     assert (nothing.y.tolist(), nothing.known.tolist()) == ([-1, -1], [False, False])
-    several = read_labels(table(label=["b,x", ""]), ["label"], ",", names)
+    several = read_label_columns(table(label=["b,x", ""]), ["label"], ",", names)
     assert several.y.tolist() == [[1, 0, 1], [0, 0, 0]]
-    with pytest.raises(DataError, match=r"'label', row 2: 'c' is no label .* \('x', 'a', 'b'\)"):
-        read_labels(table(label=["a", "", "c"]), ["label"], None, names)
-    with pytest.raises(DataError, match="'label', line 4: 'c' is no label"):
-        read_labels(table(label=["a", "", "b,c"]), ["label"], ",", names, first_line=2)
+    with pytest.raises(DataError, match=r"'label', row 2: 'c' is .* knows \('x', 'a', 'b'\)"):
+        read_label_columns(table(label=["a", "", "c"]), ["label"], None, names)
+    with pytest.raises(DataError, match="'label', line 4: 'c' is not a label"):
+        read_label_columns(table(label=["a", "", "b,c"]), ["label"], ",", names, first_line=2)
 
 
 def test_an_empty_table() -> None:
-    empty = read_labels(table(label=["a"]).slice(0, 0), "label", None, ("a", "b"))
+    empty = read_label_columns(table(label=["a"]).slice(0, 0), "label", None, ("a", "b"))
     assert (empty.y.shape, empty.known.shape) == ((0,), (0,))
-    several = read_labels(table(label=["a"]).slice(0, 0), "label", ";", ("a", "b"))
+    several = read_label_columns(table(label=["a"]).slice(0, 0), "label", ";", ("a", "b"))
     assert several.y.shape == (0, 2)
 
 
@@ -186,41 +190,41 @@ def test_an_empty_table() -> None:
         ([{"a": 1}], "'label' holds struct"),
         ([[[1]]], "'label' holds list"),
         ([b"a", b"b"], "'label' holds binary"),
-        ([[b"\xff"], [b"b"]], "'label' holds list.*want lists of texts"),
+        ([[b"\xff"], [b"b"]], "'label' holds list.*lists of strings"),
         ([[0, 1, 1], [1, 0, 0]], "lists of 3 zeros and ones"),
-        ([[0, 1], None, [1, 0]], "lists of 2 zeros and ones.*one column a label"),
+        ([[0, 1], None, [1, 0]], "lists of 2 zeros and ones.*label_column"),
         ([[True, False], [False, False]], "lists of 2 zeros and ones"),
         (["a" * 999, "a" * 999], r"one class only, 'a{76}\.\.\.; want two"),
     ],
 )
 def test_columns_that_are_no_labels(values: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read_labels(table(label=values), ["label"])
+        read_label_columns(table(label=values), ["label"])
 
 
 def test_wrong_use() -> None:
     data = table(label=["a", "b"], topic=[0, 1], lists=[["a"], ["b"]])
     with pytest.raises(UsageError, match=r"label_column names column 'Topic'.*mean 'topic'"):
-        read_labels(data, ["Topic"])
+        read_label_columns(data, ["Topic"])
     with pytest.raises(UsageError, match="at least one column"):
-        read_labels(data, [])
+        read_label_columns(data, [])
     with pytest.raises(UsageError, match="every column once"):
-        read_labels(data, ["label", "label"])
+        read_label_columns(data, ["label", "label"])
     with pytest.raises(UsageError, match="label_separator is for one label column"):
-        read_labels(data, ["label", "topic"], ";")
+        read_label_columns(data, ["label", "topic"], ";")
     with pytest.raises(UsageError, match="'lists' already holds lists"):
-        read_labels(data, ["lists"], ";")
+        read_label_columns(data, ["lists"], ";")
     with pytest.raises(UsageError, match="at least one character"):
-        read_labels(data, ["label"], "")
+        read_label_columns(data, ["label"], "")
     with pytest.raises(DataError, match=r"'label', row 0: want 0 or 1, .* got 'a'"):
-        read_labels(data, ["topic", "label"])
+        read_label_columns(data, ["topic", "label"])
     with pytest.raises(DataError, match="no row without an empty cell"):
-        read_labels(table(a=[1, None], b=[None, 0]), ["a", "b"])
+        read_label_columns(table(a=[1, None], b=[None, 0]), ["a", "b"])
     with pytest.raises(DataError, match="'lists' holds list"):
-        read_labels(data, ["topic", "lists"])
+        read_label_columns(data, ["topic", "lists"])
     double = pa.table([pa.array([1, 2]), pa.array([1, 2])], names=["a", "a"])
     with pytest.raises(DataError, match="2 columns 'a'"):
-        read_labels(double, ["a"])
+        read_label_columns(double, ["a"])
 
 
 def test_split_column() -> None:

@@ -12,10 +12,10 @@ from lgcn.errors import UsageError
 from lgcn.training.calibration import (
     HIGHEST,
     LOWEST,
-    calibrated,
     confidence,
     expected_calibration_error,
     find_temperature,
+    probabilities,
 )
 
 
@@ -23,7 +23,7 @@ def drawn(true_temperature: float, multi_label: bool, nodes: int = 20_000) -> tu
     """Scores, and labels drawn with the probabilities that they have at that temperature."""
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(nodes, 4, generator=generator)
-    chances = calibrated(logits, multi_label, true_temperature)
+    chances = probabilities(logits, multi_label, true_temperature)
     if multi_label:
         return logits, (torch.rand(nodes, 4, generator=generator) < chances).long()
     return logits, torch.multinomial(chances, 1, generator=generator).squeeze(1)
@@ -50,8 +50,8 @@ def test_it_finds_a_known_temperature(temperature: float, multi_label: bool) -> 
 
 def test_calibration_lowers_the_error_of_a_model_that_is_too_sure() -> None:
     logits, y = drawn(4.0, multi_label=False)
-    before = expected_calibration_error(calibrated(logits, False), y)
-    after = expected_calibration_error(calibrated(logits, False, find_temperature(logits, y)), y)
+    before = expected_calibration_error(probabilities(logits, False), y)
+    after = expected_calibration_error(probabilities(logits, False, find_temperature(logits, y)), y)
     assert before > 0.2
     assert after < 0.02
 
@@ -91,15 +91,21 @@ def test_nothing_to_go_by_leaves_the_scores_as_they_are() -> None:
 def test_the_order_of_the_classes_stays() -> None:
     logits, _ = drawn(1.0, multi_label=False, nodes=100)
     for temperature in (LOWEST, 1.0, HIGHEST):
-        chances = calibrated(logits.double(), False, temperature)
+        chances = probabilities(logits.double(), False, temperature)
         assert torch.equal(chances.argmax(dim=1), logits.argmax(dim=1))
         torch.testing.assert_close(chances.sum(dim=1), torch.ones(100, dtype=torch.double))
+
+
+def test_probabilities_follow_the_kind_of_labels() -> None:
+    logits = torch.tensor([[0.0, 0.0], [3.0, -1.0]])
+    torch.testing.assert_close(probabilities(logits, False), torch.softmax(logits, dim=1))
+    torch.testing.assert_close(probabilities(logits, True), torch.sigmoid(logits))
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, 0.01, 21.0, float("nan"), float("inf")])
 def test_an_impossible_temperature_is_refused(temperature: float) -> None:
     with pytest.raises(UsageError, match=r"temperature must be from 0\.05 to 20\.0, got"):
-        calibrated(torch.zeros(2, 2), False, temperature)
+        probabilities(torch.zeros(2, 2), False, temperature)
 
 
 def test_the_error_by_hand() -> None:

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
+from lgcn.nn import LGCN
 from lgcn.training import checks, train
+from lgcn.utils.memory import OutOfMemory
 
 from .graphs import settings, small_graph
 
@@ -18,7 +20,7 @@ def weighted(*values: float, rest: float = 1.0) -> Graph:
     graph = small_graph()
     weight = torch.full((graph.num_edges,), rest)
     weight[: len(values)] = torch.tensor(values)
-    return replace(graph, edge_weight=weight, _derived={})
+    return replace(graph, edge_weight=weight)
 
 
 @pytest.mark.parametrize(
@@ -105,3 +107,27 @@ def test_features_of_other_types_are_read(x: Tensor) -> None:
     graph = Graph(torch.zeros(4).long(), torch.zeros(0).long(), x=x)
     checks._check_features(graph)
     assert checks.unusual_values(graph) is None
+
+
+def test_a_k_beyond_all_degrees_is_warned_about() -> None:
+    graph = small_graph()
+    largest = int(graph.rowptr.diff().max()) + 1  # with the self-loop
+    for k in (checks.USUAL_K, 2 * largest):
+        checks.check_k(graph, settings(k=k), LGCN(8, 3, k=k), torch.device("cpu"))
+    k = max(checks.USUAL_K, 2 * largest) + 1
+    with pytest.warns(UserWarning, match=rf"k={k} .* more than {largest} values .*k={largest} "):
+        checks.check_k(graph, settings(k=k), LGCN(8, 3, k=k), torch.device("cpu"))
+    for model in (LGCN(8, 3, k=k, num_layers=0), LGCN(8, 3, k=k, layer="gcn")):
+        checks.check_k(graph, settings(k=k), model, torch.device("cpu"))
+
+
+def test_a_k_for_which_there_is_no_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, config = small_graph(), settings(k=100, hidden_channels=16, training="whole")
+    with torch.device("meta"):
+        model = LGCN(8, 3, k=100, hidden_channels=16)
+    needed = 4 * graph.num_nodes * 101 * 16
+    monkeypatch.setattr(checks, "available_memory", lambda: needed - 1)
+    with pytest.raises(OutOfMemory, match=rf"k=100.* {graph.num_nodes} nodes .*smaller k"):
+        checks.check_k(graph, config, model, torch.device("cpu"))
+    monkeypatch.setattr(checks, "available_memory", lambda: needed)
+    checks.check_k(graph, config, model, torch.device("cpu"))

@@ -15,7 +15,7 @@ from lgcn.graph import Graph
 from lgcn.inference import predict
 from lgcn.sampling import NeighborLoader
 from lgcn.training import Run, State, checks, evaluate, loop, train
-from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
+from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
 from lgcn.training.loop import train_epochs
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
@@ -230,7 +230,7 @@ def test_features_of_the_other_graphs_do_not_enter_training():
         )
         return found
 
-    assert losses(graph) == losses(replace(graph, x=x, _derived={}))
+    assert losses(graph) == losses(replace(graph, x=x))
 
 
 def test_training_loss_is_that_of_the_training_nodes_alone():
@@ -301,7 +301,7 @@ def masked(value: bool) -> Tensor:
 )
 def test_what_training_cannot_do_without(change: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
-        train(replace(small_graph(), **change, _derived={}), settings())
+        train(replace(small_graph(), **change), settings())
 
 
 def test_test_nodes_need_labels_too():
@@ -366,7 +366,7 @@ def test_the_temperature_is_that_of_the_validation_nodes(make: Callable[[], Grap
     assert temperature == pytest.approx(find_temperature(logits[val], graph.y[val]), rel=1e-4)
 
     def error(mask: Tensor, at: float) -> float:
-        chances = calibrated(logits[mask], graph.multi_label, at)
+        chances = probabilities(logits[mask], graph.multi_label, at)
         return expected_calibration_error(chances, graph.y[mask])
 
     expected = {

@@ -80,9 +80,3 @@ def test_loss_of_labels_is_sigmoid_cross_entropy():
     logits, y = labels(1)
     expected = torch.where(y > 0, -F.logsigmoid(logits), -F.logsigmoid(-logits)).mean()
     torch.testing.assert_close(metrics.loss(logits, y), expected)
-
-
-def test_probabilities_follow_the_kind_of_labels():
-    logits = torch.tensor([[0.0, 0.0], [3.0, -1.0]])
-    torch.testing.assert_close(metrics.probabilities(logits, False).sum(1), torch.ones(2))
-    torch.testing.assert_close(metrics.probabilities(logits, True), torch.sigmoid(logits))

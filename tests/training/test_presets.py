@@ -170,7 +170,7 @@ def test_the_paper_starts_from_all_training_nodes() -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_every_preset_builds_a_model_that_runs(name: str, dataset: str) -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 0]]), 3, x=torch.rand(3, 4))
+    graph = Graph.as_given(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 0]]), 3, x=torch.rand(3, 4))
     settings = Settings.create(dataset=dataset, preset=name).resolve(graph)
     assert settings.preset == name
     assert find_model(settings.model.name).preset in (name, "default")

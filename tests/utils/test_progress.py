@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from lgcn.training import State
-from lgcn.utils.progress import epoch_progress
+from lgcn.utils.progress import epoch_progress, step_progress
 
 
 def state(epoch: int, best_epoch: int = 1) -> State:
@@ -97,3 +97,14 @@ def test_the_bar_never_says_that_more_is_done_than_there_is() -> None:
         assert on_epoch is not None
         on_epoch(state(9, best_epoch=2))  # evaluations are rare: patience is over before the next
     assert "epoch 9/9" in file.getvalue()
+
+
+def test_steps_are_shown_on_a_terminal_only() -> None:
+    file = io.StringIO()
+    with step_progress(terminal(file)) as on_progress:
+        assert on_progress is not None
+        on_progress("read edges", 3, 8)
+    assert "38 %" in file.getvalue()
+    assert "read edges" in file.getvalue()
+    with step_progress(Console(file=io.StringIO(), force_jupyter=False)) as on_progress:
+        assert on_progress is None

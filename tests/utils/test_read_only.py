@@ -34,12 +34,12 @@ for folder in (Path.cwd(), Path.home(), Path(os.environ["PYTHONPATH"])):
 import lgcn
 from lgcn.__main__ import command_line
 from lgcn.ops.dropout import dropout
-from lgcn.cli.warmup import kernels
+from lgcn.training.warmup import kernels
 
 def command(*arguments):
     sys.argv = ["lgcn", *arguments]
     try:
-        command_line()()
+        command_line().main()
     except SystemExit as end:
         return end.code or 0
 
@@ -47,7 +47,7 @@ assert command("data", "list") == 0
 assert command("settings") == 0
 assert command("train", "--dataset", "synthetic", "--set", "max_epochs=1") == 1
 print("no kernel yet", file=sys.stderr)
-graph = lgcn.Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), x=torch.ones(2, 3))
+graph = lgcn.Graph.as_given(torch.tensor([[0, 1], [1, 0]]), x=torch.ones(2, 3))
 assert dropout(graph.x, 0.5).shape == (2, 3)
 assert {kernel.stats.cache_path for kernel in kernels().values()} == {None}
 """

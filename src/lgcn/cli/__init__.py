@@ -1,1 +1,1 @@
-"""The command line, one file per command."""
+"""The command line: one file per command, with options, one call into the library, and printing."""

@@ -1,4 +1,4 @@
-"""Where the command line writes: results to standard output, all else to standard error.
+"""Where the command line writes: results to standard output, everything else to standard error.
 
 Names of files, columns, nodes and classes come from files that anyone may have written. Control
 characters in them could move the cursor, hide text or change the terminal. They are shown as
@@ -12,23 +12,24 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
 from rich.segment import Segment
 from rich.text import Text
 
-# Control characters but the line break and the tab; those that turn the direction of text; halves
-# of pairs, which stand for bytes of a file name that are no text and cannot be printed.
+# Control characters except the line break and the tab; characters that change the direction of
+# text; lone surrogates, which stand for bytes of a file name that are not text.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def visible(text: str) -> str:
-    """The text with control characters as escapes."""
+    """The text with escapes in place of control characters."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class SafeConsole(Console):
-    """A console whose texts cannot control the terminal."""
+    """A console that shows control characters as escapes."""
 
     def render_str(self, text: str, *args: Any, **options: Any) -> Text:
         return super().render_str(visible(text), *args, **options)  # before it is laid out
@@ -47,4 +48,25 @@ err = SafeConsole(stderr=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
+    """Prints one JSON object on one line."""
     sys.stdout.write(json.dumps(value) + "\n")
+
+
+def print_line(text: str, console: Console | None = None) -> None:
+    """Prints a line as it is: not as markup, and not wrapped.
+
+    Args:
+        text: The line.
+        console: Where to print it. (default: standard output)
+    """
+    (out if console is None else console).print(escape(text), soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """Prints what the user should know to standard error."""
+    err.print(f"[yellow]Note:[/yellow] {escape(text)}", soft_wrap=True)
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage, ``-`` where there is none."""
+    return "-" if value is None else f"{100 * value:.1f} %"

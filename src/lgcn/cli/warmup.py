@@ -1,157 +1,33 @@
-"""Compiling all Numba kernels before they are needed, so that no training waits for it.
+"""``lgcn warmup``: compile all kernels before they are needed."""
 
-Numba keeps what it compiled in ``$NUMBA_CACHE_DIR`` where that is set, else beside the package's
-source files, else, where those folders cannot be written to, in the user's cache folder
-(``~/.cache/numba`` on Linux). Later processes load it from there, until the source files, Numba or
-the processor change. Where none of these can be written to, what one of them holds is used, and
-all else is compiled anew in each process.
-"""
+from rich.markup import escape
+from rich.table import Table
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
-
-import numpy as np
-import torch
-from numba.core.dispatcher import Dispatcher
-
-from lgcn.graph import Graph
-from lgcn.graph.csr import has_self_loop
-from lgcn.ops import k_largest, spmm
-from lgcn.ops.dropout import dropout
-from lgcn.ops.k_largest import k_largest_grid
-from lgcn.ops.structure import INDEX_DTYPES
-from lgcn.sampling import NeighborLoader, RandomWalkLoader, select_subgraph
-from lgcn.sampling.alternatives.random_walks import random_walks
-
-# The narrower types are computed in float32.
-FLOAT_DTYPES = (torch.float32, torch.float64)
-# Positions in a row are kept in 8, 16 or 32 bits, as the largest degree needs.
-DEGREES = (2, 1 << 8, 1 << 16)
+from lgcn.cli.options import Json
+from lgcn.cli.output import err, out, print_json
+from lgcn.utils.progress import step_progress
 
 
-class Warmup(NamedTuple):
-    """What a warm-up did: the type signatures of each kernel, the folders, the time.
+def warmup(as_json: Json = False) -> None:
+    """Compile all kernels now, which takes minutes, so that no training has to wait."""
+    from lgcn.training.warmup import warmup as compile_kernels
 
-    There are no folders where none can be written to: nothing is kept then.
-    """
-
-    compiled: dict[str, list[str]]
-    cached: dict[str, list[str]]
-    folders: list[str]
-    seconds: float
-
-
-def warmup(
-    float_dtypes: Sequence[torch.dtype] = FLOAT_DTYPES,
-    index_dtypes: Sequence[torch.dtype] = INDEX_DTYPES,
-    on_step: Callable[[str, int, int], None] | None = None,
-) -> Warmup:
-    """Compiles all kernels, or loads them where a process before this one compiled them.
-
-    Args:
-        float_dtypes: Types of features and weights. (default: float32 and float64)
-        index_dtypes: Types of ``rowptr`` and ``col``. (default: int32 and int64)
-        on_step: Called before each step with what it is, its number and how many there are, and
-            once after the last.
-    """
-    steps = list(_steps(float_dtypes, index_dtypes))
-    tell = on_step if on_step is not None else lambda text, number, total: None
-    start = time.perf_counter()
-    for number, (text, run) in enumerate(steps):
-        tell(text, number, len(steps))
-        run()
-    tell("done", len(steps), len(steps))
-    stats = {name: kernel.stats for name, kernel in kernels().items()}
-    return Warmup(
-        compiled={name: [*map(str, s.cache_misses)] for name, s in stats.items() if s.cache_misses},
-        cached={name: [*map(str, s.cache_hits)] for name, s in stats.items() if s.cache_hits},
-        folders=sorted({s.cache_path for s in stats.values() if s.cache_path is not None}),
-        seconds=time.perf_counter() - start,
-    )
-
-
-def kernels() -> dict[str, Any]:
-    """All functions of this package that Numba compiles, by module and name."""
-    return {
-        f"{module_name}.{name}": value
-        for module_name, module in sorted(sys.modules.items())
-        if module_name.startswith("lgcn.")
-        for name, value in vars(module).items()
-        if isinstance(value, Dispatcher) and value.__module__ == module_name
-    }
-
-
-def _steps(
-    float_dtypes: Sequence[torch.dtype], index_dtypes: Sequence[torch.dtype]
-) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Calls of public functions, which reach the kernels with the types that they have in use."""
-    yield "tables", _tables
-    for index_dtype in index_dtypes:
-        yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, *_rows(1, index_dtype))
-    rowptr, col = _rows(1, torch.int64)
-    yield "sub-graphs of a store", partial(_subgraph, rowptr, col.int())
-    for dtype in float_dtypes:
-        yield f"dropout, {_name(dtype)}", partial(_dropout, dtype)
-        for index_dtype in index_dtypes:
-            types = f"{_name(dtype)}, {_name(index_dtype)}"
-            yield f"sparse product, {types}", partial(_spmm, dtype, index_dtype)
-            for degree in DEGREES:
-                yield (
-                    f"k largest, {types}, rows of up to {degree}",
-                    partial(_k_largest, dtype, index_dtype, degree),
-                )
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _rows(degree: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """rowptr and col of two nodes, the first with so many entries, the other with none."""
-    return torch.tensor([0, degree, degree], dtype=dtype), torch.ones(degree, dtype=dtype)
-
-
-def _tables() -> None:
-    import pyarrow as pa  # only here: it takes a while
-
-    from lgcn.tables.edges import to_adjacency
-    from lgcn.tables.ids import NodeIndex
-
-    for ids in (pa.array([0, 1]), pa.array([0, 1 << 40]), pa.array(["a", "b"])):
-        NodeIndex(ids).find(ids)
-    start, end = np.zeros(2, np.int32), np.ones(2, np.int32)  # twice, so that one is left out
-    for weights in (None, [np.ones(2, np.float32)]):
-        to_adjacency([start], [end], weights, 2, directed=False)
-
-
-def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
-    graph = Graph._trusted(rowptr, col)
-    graph.subgraph(select_subgraph(graph, n_init=1, max_nodes=2, seed=0))
-    next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
-    next(iter(NeighborLoader(graph, num_workers=0)))
-    random_walks(graph, 1, 2)
-    has_self_loop(rowptr, col)
-
-
-def _dropout(dtype: torch.dtype) -> None:
-    for overwrite in (False, True):
-        dropout(torch.ones(2, dtype=dtype), 0.5, overwrite=overwrite)
-
-
-def _spmm(dtype: torch.dtype, index_dtype: torch.dtype) -> None:
-    rowptr, col = _rows(1, index_dtype)
-    value = torch.ones(1, dtype=dtype, requires_grad=True)
-    dense = torch.ones(2, 1, dtype=dtype, requires_grad=True)
-    spmm(rowptr, col, value, dense).sum().backward()  # type: ignore[no-untyped-call]
-
-
-def _k_largest(dtype: torch.dtype, index_dtype: torch.dtype, degree: int) -> None:
-    rowptr, col = _rows(degree, index_dtype)
-    x = torch.ones(2, 1, dtype=dtype, requires_grad=True)
-    for weight in (None, torch.ones(degree, dtype=dtype, requires_grad=True)):
-        values, _ = k_largest(x, rowptr, col, 2, edge_weight=weight)
-        grid = k_largest_grid(x, x, rowptr, col, 2, edge_weight=weight)
-        (values.sum() + grid.sum()).backward()  # type: ignore[no-untyped-call]
+    with step_progress(err) as on_progress:
+        done = compile_kernels(on_progress=on_progress)
+    if as_json:
+        print_json(done._asdict())
+        return
+    table = Table("kernel")
+    for column in ("compiled", "from the cache"):
+        table.add_column(column, justify="right")
+    for name in sorted({*done.compiled, *done.cached}):
+        counts = (len(found.get(name, ())) for found in (done.compiled, done.cached))
+        table.add_row(name, *map(str, counts))
+    out.print(table)
+    if not done.folders:
+        out.print(
+            f"{done.seconds:.1f} s; nothing is kept: set NUMBA_CACHE_DIR to a folder that can be "
+            "written to"
+        )
+        return
+    out.print(f"{done.seconds:.1f} s; kept in", *map(escape, done.folders), sep="\n")

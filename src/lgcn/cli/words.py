@@ -1,4 +1,4 @@
-"""The command line's words: flags where the library's errors and notes name arguments."""
+"""Turns the names of Python arguments in the library's errors and notes into flags."""
 
 import re
 import shlex
@@ -12,26 +12,39 @@ from typer.core import TyperCommand
 
 from lgcn.errors import Interrupted, LGCNError
 
-# A name in quotes, in a path or in a longer name is the user's own.
+# A name in quotes, in a path or in a longer name belongs to the user.
 _START, _END = r"(?<![\w'\"/.=-])", r"(?![\w'\"/])"
 _VALUE = r"'[^']*'|\"[^\"]*\"|[\w.]*\w"
-# Names that are English words too count as names before "must", in pairs, and after the cues.
-_WORDS = ("val", "test", "delimiter", "encoding", "memory", "seed", "layer", "features", "root")
-_TABLES = ("edges", "nodes")  # these only after "give" and before a colon
+# Names that are also English words count as names only before "must", in pairs and after cues.
+_WORDS = (
+    "val",
+    "test",
+    "delimiter",
+    "encoding",
+    "memory",
+    "seed",
+    "layer",
+    "features",
+    "root",
+    "path",
+)
+_TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|without"
 
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
 
 
 class Command(TyperCommand):
-    """A command whose errors name its flags, and which Ctrl-C ends with a word."""
+    """A command whose errors name its flags, and which Ctrl-C ends with one line."""
 
     def invoke(self, ctx: Any) -> Any:
         flags = {
-            parameter.name: flag
+            name: flag
             for parameter in self.params
             for flag in parameter.opts[:1]
-            if parameter.name and flag.startswith("--")
+            if flag.startswith("--")
+            for name in (parameter.name, flag.removeprefix("--").replace("-", "_"))
+            if name
         }
         with flag_names(**flags):
             try:
@@ -42,7 +55,7 @@ class Command(TyperCommand):
 
 @contextmanager
 def flag_names(**flags: str) -> Iterator[None]:
-    """Within the block, errors and notes name these flags for the library's arguments."""
+    """Within the block, errors and notes name these flags in place of arguments."""
     token = _flags.set({**_flags.get(), **flags})
     try:
         yield
@@ -54,13 +67,13 @@ def flag_names(**flags: str) -> Iterator[None]:
 
 
 def in_flags(text: str) -> str:
-    """A message of the library with flags for arguments.
+    """A message of the library with flags in place of arguments.
 
-    ``unknown_nodes='drop'`` becomes ``--unknown-nodes drop``, ``edges=None`` ``--edges none``, and
-    ``overwrite=True`` ``--overwrite``.
+    ``unknown_nodes='drop'`` becomes ``--unknown-nodes drop``, ``edges=None`` ``--edges none``,
+    ``overwrite=True`` ``--overwrite``, and ``nodes=`` ``--nodes``.
     """
-    flags = _flags.get()
-    if "set_" in flags:  # a setting has its name on the command line too
+    every = flags = _flags.get()
+    if "set_" in flags:  # a setting has the same name on the command line
         from lgcn.training.settings import TOP, flat_names
 
         settings = {*TOP, *flat_names()}
@@ -69,6 +82,7 @@ def in_flags(text: str) -> str:
     tables = _one_of(name for name in flags if name in _TABLES)
     rules = (
         rf"{_START}(?P<name>{_one_of(flags)})=(?P<value>{_VALUE})",
+        rf"{_START}(?P<name>{_one_of(every)})=(?=[\s,.:;)]|$)",
         rf"{_START}(?P<name>{_one_of(name for name in flags if '_' in name)}){_END}",
         rf"{_START}(?P<name>{words})(?= (?:and|\+) {words}\b)",
         rf"(?P<cue>--[\w-]+ (?:and|\+) )(?P<name>{words}){_END}",
@@ -78,7 +92,7 @@ def in_flags(text: str) -> str:
         rf"(?P<cue>\b[Gg]ive )(?P<name>{tables}){_END}",
     )
     for rule in rules:
-        text = re.sub(rule, lambda found: _flag(found.groupdict(), flags), text)
+        text = re.sub(rule, lambda found: _flag(found.groupdict(), every), text)
     return text
 
 

@@ -1,4 +1,4 @@
-"""Scikit-learn's handwritten digits as a graph: real data that need no file."""
+"""Scikit-learn's handwritten digits as a graph: real data without a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load_digits(
     """1797 images of 8 x 8 pixels, each joined with the images nearest to it.
 
     Args:
-        n_neighbors: Two images are joined where either is among the other's ``n_neighbors`` nearest
+        n_neighbors: Two images are joined if either is among the other's ``n_neighbors`` nearest
             ones by Euclidean distance. (default: 10)
         labels_per_class, num_val, split_seed: See :func:`lgcn.graph.splits.random_split`.
     """
@@ -43,7 +43,6 @@ def load_digits(
     train_mask, val_mask, test_mask = random_split(y, labels_per_class, num_val, split_seed)
     return Graph.from_edge_index(
         torch.from_numpy(np.stack([nearest.row, nearest.col]).astype(np.int64)),
-        undirected=True,
         x=torch.from_numpy(images.astype(np.float32)),
         y=y,
         train_mask=train_mask,

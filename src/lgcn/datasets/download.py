@@ -1,4 +1,4 @@
-"""Downloads that are checked before anything else can see them."""
+"""Downloads with a checksum."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ CHUNK_BYTES = 1 << 16
 def download(url: str, sha256: str, target: str | Path) -> Path:
     """Fetches ``url`` to ``target``, which appears only once its SHA-256 is as expected.
 
-    The bytes go to a temporary file next to ``target``, which takes its place in one step. So
-    several processes can do this at once, and an interruption leaves nothing behind. With
+    The bytes go to a temporary file next to ``target``, which then takes its place in one step. So
+    several processes can download at once, and an interruption leaves nothing behind. With
     ``LGCN_OFFLINE=1`` in the environment nothing is fetched.
     """
     target = Path(target)
@@ -30,7 +30,7 @@ def download(url: str, sha256: str, target: str | Path) -> Path:
             f"cannot download {url}: LGCN_OFFLINE is set. Unset it, or put the file at {target}"
         )
     parts = urlsplit(url)
-    # Plain http only to this machine itself: elsewhere anybody on the way could read along.
+    # Plain http only to this machine itself.
     if parts.scheme != "https" and (parts.scheme, parts.hostname) != ("http", "127.0.0.1"):
         raise DataError(f"cannot download {url}: only https addresses are allowed")
 

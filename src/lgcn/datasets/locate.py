@@ -1,7 +1,7 @@
 """Where the files of a data set can be on this machine.
 
-The folders are, in this order: ``root`` as the caller gave it, ``$LGCN_DATA``, and the cache, which
-is also where downloads go.
+The folders are, in this order: ``root`` from the caller, ``$LGCN_DATA``, and the cache, which is
+also where downloads go.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lgcn.errors import DataError
 def cache_folder() -> Path:
     """``$XDG_CACHE_HOME/lgcn`` or ``~/.cache/lgcn``; on Windows ``%LOCALAPPDATA%/lgcn``.
 
-    A user without a home, as in some containers, has it among the temporary files.
+    Where the user has no home folder, as in some containers, it is among the temporary files.
     """
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     base = os.environ.get(variable)
@@ -31,7 +31,7 @@ def cache_folder() -> Path:
 
 
 def data_folders(root: str | Path | None = None) -> list[Path]:
-    """The folders that are searched, in order."""
+    """The folders to search, in order."""
     variable = os.environ.get("LGCN_DATA")
     given = [Path(folder).expanduser() for folder in (root, variable) if folder]
     return [*given, cache_folder()]

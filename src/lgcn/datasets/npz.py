@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lgcn.datasets import option_types
 from lgcn.datasets.locate import data_folders, find_files
 from lgcn.errors import DataError
 from lgcn.graph.features import checked_csr, row_normalize, sparse_tensor
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
 HALF = "-half"
 OPTIONAL = ("feat_values", "classes", "names")
+# The options that a file such as run.json may set.
+NPZ_OPTIONS = {
+    **option_types.RANDOM_SPLIT,
+    "normalize_features": option_types.flag,
+    "train_share": option_types.number_or_none,
+}
 
 
 def load_npz(
@@ -45,13 +52,13 @@ def load_npz(
     split_seed: int = 0,
     normalize_features: bool = True,
 ) -> Graph:
-    """Loads a graph from a ``.npz`` file of the above layout, with a random split.
+    """Loads a graph from an ``.npz`` file with the layout above, with a random split.
 
     Args:
         path: The file; its name without ending becomes the graph's name.
         labels_per_class, num_val, split_seed: See :func:`lgcn.graph.splits.random_split`.
-        train_share: Share of the labelled nodes that are training nodes, in place of the two
-            numbers; half of the others are validation nodes, half test nodes. (default: none)
+        train_share: Share of the labelled nodes that are training nodes, instead of these numbers.
+            Half of the others are validation nodes, half test nodes. (default: none)
         normalize_features: Divide each node's features by their sum. (default: ``True``)
     """
     import torch
@@ -65,7 +72,7 @@ def load_npz(
     )
     num_nodes = len(labels)
     if num_nodes == 0:
-        raise DataError(f"{path}: labels must have one entry a node, got none")
+        raise DataError(f"{path}: labels must have one entry per node, got none")
     edges = check_array(
         arrays["edges"], "edges", path, (None, 2), integer=True, low=0, high=num_nodes - 1
     )
@@ -82,12 +89,12 @@ def load_npz(
     node_ids = arrays.get("names")
     if node_ids is not None and node_ids.shape != (num_nodes,):
         raise DataError(
-            f"{path}: names must have one entry a node ({num_nodes}), "
+            f"{path}: names must have one entry per node ({num_nodes}), "
             f"got shape {list(node_ids.shape)}"
         )
     if node_ids is not None:
         if node_ids.dtype.kind not in "iufbUS":
-            raise DataError(f"{path}: names must be texts or numbers, got {node_ids.dtype}")
+            raise DataError(f"{path}: names must be strings or numbers, got {node_ids.dtype}")
         _texts(node_ids, "names", path)
     if train_share is None:
         masks = random_split(labels, labels_per_class, num_val, split_seed)
@@ -97,7 +104,6 @@ def load_npz(
     train_mask, val_mask, test_mask = masks
     return Graph.from_edge_index(
         torch.from_numpy(edges.T.astype(np.int64)),
-        undirected=True,
         x=sparse_tensor(
             row_normalize(features) if normalize_features else features,
             f"the features in {path}",
@@ -113,7 +119,7 @@ def load_npz(
 
 
 def load_half(path: str | Path, *, split_seed: int = 0, normalize_features: bool = True) -> Graph:
-    """The graph of a file NAME.npz as NAME-half: with half of its labelled nodes to train on.
+    """The graph of a file NAME.npz as NAME-half: half of its labelled nodes are training nodes.
 
     Args:
         path, split_seed, normalize_features: See :func:`load_npz`.
@@ -140,14 +146,14 @@ def npz_names(root: str | Path | None = None) -> list[str]:
 
 
 def _texts(values: Any, name: str, path: Path) -> list[str]:
-    """The values as texts: NumPy takes any number for the code of a character."""
+    """The values as strings. NumPy accepts any number as a character code, so they are checked."""
     try:
         if values.dtype.kind == "S":
             values = np.char.decode(values, "utf-8")
         texts = [str(value) for value in values]
         "".join(texts).encode()
     except (SystemError, ValueError, RuntimeError):
-        raise DataError(f"{path}: {name} must hold texts of valid characters") from None
+        raise DataError(f"{path}: {name} must hold strings of valid characters") from None
     return texts
 
 

@@ -1,8 +1,8 @@
 """Reads the pickles of the Planetoid files without running anything that is in them.
 
-A pickle is a program that may call any function by name. The few names that these files need are
-replaced by classes that only keep what they are given; arrays are then made from that by hand, so
-that not even NumPy gets to see unchecked input. Every other name is refused.
+A pickle is a program that may call any function by name. The few names that these files need map to
+classes that only keep their arguments. Arrays are then built from these after checks, so that not
+even NumPy sees unchecked input. Every other name is refused.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class _DType(_Kept):
 
 
 class _Dict(dict[Any, Any]):
-    """A dict that the pickle fills; what it would be made of is not looked at."""
+    """A dict that the pickle fills; its constructor ignores all arguments."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
 
 
 class _List(_Kept):
-    """Named as what a dict makes for keys it lacks. Called, it would copy lists without limit."""
+    """The factory of a defaultdict. If it were called, it would copy lists without limit."""
 
 
 class _Bytes(_Kept):
-    """How Python 3 writes bytes for Python 2: a text, and the encoding that gives the bytes."""
+    """How Python 3 writes bytes for Python 2: a string, and the encoding that gives the bytes."""
 
 
 ADMITTED: dict[str, type] = {
@@ -74,7 +74,7 @@ ADMITTED: dict[str, type] = {
 }
 
 
-# The unpickler written in Python, since the one in C allots memory by numbers in the file: four
+# The unpickler written in Python: the one in C allocates memory by numbers in the file, so four
 # damaged bytes could ask for 64 GB.
 class _Unpickler(pickle._Unpickler):
     path: Path

@@ -29,8 +29,9 @@ def load_planetoid(
 ) -> Graph:
     """Loads one of the three citation graphs; downloads it where it is not on this machine.
 
-    The split is the public one: 20 nodes a class to train, 500 to validate, 1000 to test. Citeseer
-    has 15 nodes without features or label; they have zeros and class -1, and are in no mask.
+    The split is the public one: 20 training nodes per class, 500 validation
+    nodes and 1000 test nodes. Citeseer
+    has 15 nodes without features or label; they get zeros and class -1, and are in no mask.
 
     Args:
         name: "cora", "citeseer" or "pubmed".
@@ -76,7 +77,6 @@ def load_planetoid(
     masks[2, torch.from_numpy(test_nodes)] = True
     return Graph.from_edge_index(
         torch.from_numpy(_read_edges(paths["graph"], num_nodes)),
-        undirected=True,
         x=sparse_tensor(
             row_normalize(features) if normalize_features else features, f"the features of {name}"
         ),
@@ -141,7 +141,7 @@ def _read_classes(path: Path, num_rows: int) -> Any:
         raise DataError(f"{path} must hold an array, got {type(value).__name__}")
     check_array(value, "the label matrix", path, (num_rows, None), low=0, high=1)
     if value.shape[1] == 0:
-        raise DataError(f"{path}: the label matrix must have one column a class, got none")
+        raise DataError(f"{path}: the label matrix must have one column per class, got none")
     labels = value.sum(axis=1)
     if (labels > 1).any():
         raise DataError(f"{path}: a node must have at most one class, got {int(labels.max())}")
@@ -152,13 +152,13 @@ def _read_test_nodes(path: Path, num_known: int, num_test: int) -> Any:
     try:
         nodes = np.array([int(line) for line in path.read_text("ascii").split()], dtype=np.int64)
     except (ValueError, OverflowError, OSError) as error:
-        raise DataError(f"{path} must hold one node number a line: {error}") from error
-    # Citeseer's numbers have gaps of 15 in all. Far larger ones are damage, and would ask for
-    # memory by the number of nodes.
+        raise DataError(f"{path} must hold one node number per line: {error}") from error
+    # The gaps between Citeseer's numbers add up to 15. A far larger number means damage, and would
+    # ask for memory.
     limit = num_known + 2 * num_test
     check_array(nodes, "test nodes", path, (num_test,), integer=True, low=num_known, high=limit)
     if num_test == 0 or len(np.unique(nodes)) != num_test:
-        raise DataError(f"{path} must hold different node numbers, got some twice or none at all")
+        raise DataError(f"{path} must hold distinct node numbers, got duplicates or none at all")
     return nodes
 
 
@@ -168,8 +168,8 @@ def _read_edges(path: Path, num_nodes: int) -> Any:
     if not isinstance(lists, dict) or not all(isinstance(v, list) for v in lists.values()):
         raise DataError(f"{path} must hold a dict of lists of neighbours")
     counts = [len(v) for v in lists.values()]
-    # A list can stand for many nodes, so that a small file could ask for any amount of memory.
-    if 2 * sum(counts) > path.stat().st_size:  # bytes that a neighbour takes at least
+    # One list can be referenced for many nodes, so a small file could ask for any amount of memory.
+    if 2 * sum(counts) > path.stat().st_size:  # a neighbour takes at least two bytes
         raise DataError(
             f"{path} is damaged: it lists {sum(counts)} neighbours, more than fit in its "
             f"{path.stat().st_size} bytes"

@@ -1,8 +1,8 @@
 """The 24 protein graphs: the released files, and the variant with re-derived labels.
 
-Both are loaded in one form: the separate graphs side by side, training graphs first, then those
-for validation and test, with masks of whole graphs. Edges are taken as undirected, and self-loops
-and duplicates are removed, as PyG does.
+Both are loaded the same way: the graphs side by side, training graphs first, then those for
+validation and test, with masks of whole graphs. Edges are undirected; self-loops and duplicates
+are removed, as in PyG.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def load_ppi(root: str | Path | None = None, *, normalize_features: bool = True)
 
 
 def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bool = True) -> Graph:
-    """Loads the PPI graphs with labels that were re-derived from gene annotations.
+    """Loads the PPI graphs with labels re-derived from gene annotations.
 
-    Graphs, split and features equal those of PPI, but 2 to 3 % of the labels differ: scores on it
+    Graphs, split and features are those of PPI, but 2 to 3 % of the labels differ, so scores on it
     are not PPI scores. ``node_ids`` are the genes (Entrez), each of which is in several graphs.
 
     Args:
@@ -94,7 +94,7 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
         label_names = tuple(str(name) for name in arrays["label_go_ids"].ravel())
         if len(label_names) != labels.shape[1]:
             raise DataError(
-                f"{path}: label_go_ids must have one name a label ({labels.shape[1]}), "
+                f"{path}: label_go_ids must have one name per label ({labels.shape[1]}), "
                 f"got {len(label_names)}"
             )
     return _assemble(
@@ -156,7 +156,7 @@ def _assemble(
     label_names: tuple[str, ...] | None = None,
     genes: Any = None,
 ) -> Graph:
-    """Sorts nodes by split and graph, and makes one graph of it."""
+    """Sorts nodes by split and graph, and makes one graph."""
     import torch
 
     from lgcn.graph import Graph
@@ -184,7 +184,6 @@ def _assemble(
         x = standardize(x, split == 0)
     return Graph.from_edge_index(
         torch.from_numpy(edges),
-        undirected=True,
         x=torch.from_numpy(x.astype(np.float32)),
         y=torch.from_numpy(labels[order].astype(np.float32)),
         train_mask=torch.from_numpy(split == 0),

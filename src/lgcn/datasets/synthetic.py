@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.graph.splits import random_split
+from lgcn.utils.memory import check_memory
 from lgcn.utils.numbers import real_number, whole_number
-from lgcn.utils.sizes import check_memory
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
@@ -33,17 +33,17 @@ def synthetic(
 
     Args:
         num_nodes: (default: 2000)
-        mean_degree: Neighbours of a node on average. A graph too small or too skewed for that many
-            different edges gets fewer. (default: 10)
+        mean_degree: Mean number of neighbours per node. A graph that is too small or too skewed for
+            that many distinct edges gets fewer. (default: 10)
         num_features: (default: 32)
         num_classes: Classes of equal size. (default: 5)
         homophily: Share of edges that join nodes of one class. (default: 0.8)
         skew: The node of rank r is drawn with weight r to the power of -``skew``: 0 gives all nodes
             about the same degree, 1 a few large hubs. (default: 0.5)
-        noise: Deviation of a feature within a class, where the deviation between the classes is
-            one. (default: 3, at which features alone do not tell the classes apart)
+        noise: Standard deviation of a feature within a class; between classes it is one.
+            (default: 3, at which features alone do not separate the classes)
         labels_per_class, num_val: See :func:`lgcn.graph.splits.random_split`.
-        seed: Of the graph and of its split. (default: 0)
+        seed: Seed of the graph and of its split. (default: 0)
     """
     num_nodes = whole_number("num_nodes", num_nodes, 1)
     mean_degree = real_number("mean_degree", mean_degree, 0)
@@ -77,7 +77,6 @@ def synthetic(
     train_mask, val_mask, test_mask = random_split(y, labels_per_class, num_val, seed)
     return Graph.from_edge_index(
         torch.from_numpy(edges),
-        undirected=True,
         x=torch.from_numpy(x),
         y=torch.from_numpy(y),
         train_mask=train_mask,
@@ -88,7 +87,7 @@ def synthetic(
 
 
 def _draw_edges(rng: Any, y: Any, weight: Any, num_edges: int, homophily: float) -> Any:
-    """[2, E] different pairs of different nodes, each drawn in proportion to its weight.
+    """[2, E] distinct pairs of different nodes, each drawn in proportion to its weight.
 
     Nodes are laid out on a line by class, each as long as its weight. A class is then an interval,
     and a point on the line is a node.
@@ -98,11 +97,11 @@ def _draw_edges(rng: Any, y: Any, weight: Any, num_edges: int, homophily: float)
     border = line[np.searchsorted(y[order], np.arange(y.max() + 2))]
 
     def node_at(point: Any) -> Any:
-        # Rounding can put a point on the line's very end.
+        # Rounding can put a point at the very end of the line.
         return order[np.minimum(np.searchsorted(line, point, side="right") - 1, len(order) - 1)]
 
     pairs = np.empty(0, dtype=np.int64)
-    for _ in range(MAX_ROUNDS):  # each round replaces what was a duplicate or a self-loop
+    for _ in range(MAX_ROUNDS):  # each round replaces duplicates and self-loops
         if (count := num_edges - len(pairs)) == 0:
             break
         u = node_at(rng.random(count) * line[-1])
@@ -115,7 +114,7 @@ def _draw_edges(rng: Any, y: Any, weight: Any, num_edges: int, homophily: float)
         v = node_at(np.where(inside, start + point * (end - start), outside_point))
         low, high = np.minimum(u, v), np.maximum(u, v)
         new = (low * len(order) + high)[low != high]
-        # As np.unique, which hashes and is far slower here.
+        # Like np.unique, which hashes and is far slower here.
         pairs = np.sort(np.concatenate([pairs, new]))
         pairs = pairs[np.diff(pairs, prepend=-1) != 0]
     return np.stack(np.divmod(pairs, len(order)))

@@ -19,26 +19,23 @@ from lgcn.errors import UsageError
 from lgcn.estimator import saved as estimator_files
 from lgcn.estimator.inputs import (
     Array,
-    Labels,
     as_features,
     as_graph,
     as_matrix,
     check_nodes,
-    graph_labels,
     graph_of,
     node_numbers,
     nodes_of,
-    read_labels,
     same_features,
-    split_masks,
     which_edges,
     with_features,
 )
+from lgcn.estimator.targets import Targets, graph_targets, read_targets, split_masks
 from lgcn.graph import Graph
-from lgcn.nn import whole_graph as inference
+from lgcn.inference import embed, predict
 from lgcn.nn.lgcn import LGCN
 from lgcn.training import Settings, train
-from lgcn.training.calibration import calibrated
+from lgcn.training.calibration import probabilities
 from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
 
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 
     from lgcn.tables.encoder import FeatureEncoder
 
-# Constructor arguments that are no settings of the training.
+# Constructor arguments that are not settings of the training.
 OWN = ("settings", "validation_fraction", "random_state", "warm_start", "verbose")
 
 
@@ -55,58 +52,59 @@ class LGCNClassifier(  # type: ignore[call-arg]
     ClassifierMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,  # scikit-learn's wrapper would not let X be left out
+    auto_wrap_output_keys=None,  # scikit-learn's wrapper does not allow X to be omitted
 ):
     r"""An LGCN that classifies the nodes of a graph, as a scikit-learn estimator.
 
-    Arguments that are ``None`` have the defaults for own data, ``lgcn settings`` says which; the
-    settings are described in :class:`lgcn.training.Settings` and :class:`lgcn.LGCN`.
+    An argument that is ``None`` has the default for your own data, which ``lgcn settings --dataset
+    tables`` shows. :class:`lgcn.training.Settings` and :class:`lgcn.LGCN` describe the settings.
 
     Args:
-        k: Values that an LGCL selects for each feature. (default: 8)
+        k: Number of values that an LGCL selects per feature.
         hidden_channels: Width of the embedding.
-        lgcl_channels: Features that each LGCL adds, where labels are many or ``settings`` have
-            another ``cnn`` than ``"shared"``.
+        lgcl_channels: Number of features that each LGCL adds, unless ``cnn`` is ``"shared"``.
         num_layers: Number of LGCLs.
-        dropout: Dropout rate of the features in each layer.
+        dropout: Dropout rate of the features of each layer.
         activation: ``"none"``, ``"relu"``, ``"elu"`` or ``"gelu"``.
         lr: Learning rate.
         weight_decay: L2 factor.
-        training: ``"whole"`` graph, ``"subgraph"``, or ``"auto"``: whole while nodes times k + 1
-            are at most two million. (default: ``"auto"``)
-        max_nodes: Nodes of a sub-graph.
-        max_epochs: Epochs at most.
-        patience: Epochs without a better validation score before training stops.
+        training: ``"whole"``, ``"subgraph"`` or ``"auto"``, which trains on the whole graph while
+            nodes times (k + 1) is at most two million. (default: ``"auto"``)
+        max_nodes: Number of nodes of a sub-graph.
+        max_epochs: Largest number of epochs.
+        patience: Number of epochs without a better validation score before training stops.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         settings: Further settings of :class:`lgcn.training.Settings`, by name. (default: none)
-        validation_fraction: Share of the labelled nodes that are kept from training to choose the
-            best epoch and the temperature of the probabilities. It is not used where the graph
-            brings a validation mask. With 0 the training nodes serve for that too, and the
-            probabilities are then too sure. (default: 0.2)
+        validation_fraction: Share of the labelled nodes that is held out to choose the best epoch
+            and the temperature of the probabilities. It is ignored if the graph has a validation
+            mask. With 0 the training nodes are used, and the probabilities are too confident.
+            (default: 0.2)
         random_state: Seed of weights, dropout, sub-graphs and validation nodes. ``None`` draws one
             from NumPy's global generator. (default: ``None``)
-        warm_start: Start :meth:`fit` from the weights of the fit before, with its classes.
+        warm_start: Start :meth:`fit` from the weights of the previous fit, with its classes.
             (default: ``False``)
         verbose: Whether to show a progress bar. (default: in terminals and notebooks)
 
     Attributes:
-        classes_: The classes, or the numbers of the labels where a node can have several.
-        label_names_: The same as texts, by the names of the graph where it has them.
+        classes_: The classes; the numbers of the labels if a node can have several.
+        label_names_: Their names, as strings; those of the graph if it has any.
         n_features_in_: Number of features.
-        feature_names_in_: Names of the features, where ``X`` was a table with column names.
-        n_iter_: Epochs trained.
+        feature_names_in_: Names of the features, if ``X`` was a table with column names.
+        n_iter_: Number of epochs trained.
         graph_: The graph of the last fit; ``None`` in a loaded estimator.
         has_edges_: Whether that graph had edges.
-        encoder_: How the features were made of the user's columns, for importing new tables the
-            same way; ``None`` where they came as numbers.
+        directed_: Whether an edge counts for its target only.
+        encoder_: How the user's columns became features, for reading new tables the same way;
+            ``None`` if the features were numbers.
         model_: The :class:`lgcn.LGCN`, with its best weights.
-        settings_: The settings of the training, with all choices made.
+        settings_: The settings of the training, with all automatic choices made.
         result_: What was measured: scores, best epoch, temperature, calibration errors.
-        temperature_: By what scores are divided to make probabilities.
+        temperature_: Softmax temperature.
         multi_label_: Whether a node can have several labels.
     """
 
     classes_: Array
+    directed_: bool
     encoder_: FeatureEncoder | None
     graph_: Graph | None
     has_edges_: bool
@@ -156,8 +154,16 @@ class LGCNClassifier(  # type: ignore[call-arg]
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, graph: Any = None) -> LGCNClassifier:
-        """Trains the network. Features and edges are not copied where their types allow it.
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        graph: Any = None,
+        *,
+        directed: bool = False,
+    ) -> LGCNClassifier:
+        """Trains the network. Features and edges are not copied if their types allow it.
 
         Args:
             X: One of
@@ -167,18 +173,22 @@ class LGCNClassifier(  # type: ignore[call-arg]
                   (:func:`lgcn.tables.convert.from_networkx`),
                 - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
                   tensor or a table of numbers,
-                - numbers of the labelled nodes of ``graph``, one-dimensional integers; this is the
-                  form for ``GridSearchCV``, which can split it.
-            y: One label for each row or number of ``X``: integers, texts, booleans, or rows of
-                zeros and ones where a node can have several labels. -1, NaN and ``None`` mark nodes
-                without a label. (default: the labels of the graph, with its masks)
-            edges: With features: PyG's ``edge_index`` of shape [2, edges], taken as it is (both
-                directions of an undirected edge), or a sparse [nodes, nodes] matrix, in which row i
-                lists the neighbours of node i and values other than 1 are weights.
-                (default: no edges, each node stands alone)
-            graph: With node numbers: their graph. (default: ``X`` has it)
+                - numbers of the labelled nodes of ``graph``, one-dimensional integers. Use this
+                  form with ``GridSearchCV``, which splits ``X``.
+            y: One label per row or number of ``X``: integers, strings, booleans, or rows of zeros
+                and ones if a node can have several labels. -1, NaN and ``None`` mark nodes without
+                a label. (default: the labels of the graph, with its masks)
+            edges: With features: PyG's ``edge_index`` of shape [2, edges]; a sparse
+                [nodes, nodes] tensor, PyG's ``adj_t``; or a SciPy sparse matrix, whose entry
+                (i, j) is an edge from node i to node j. Values other than 1 are weights. Self-loops
+                are left out and duplicates merged. (default: no edges, each node stands alone)
+            graph: With node numbers: their graph. (default: ``X`` is the graph)
+            directed: Whether only an edge's target aggregates from its source. It also holds for
+                later edges and graphs, such as those of :meth:`predict`. An :class:`lgcn.Graph`
+                stays as it is. (default: ``False``, every edge counts both ways)
         """
         warm = self.warm_start and hasattr(self, "model_")
+        self.directed_ = directed
         seed = self._seed()
         chosen = self._chosen(seed, warm)
         whole, labels = self._read(X, y, edges, graph, warm)
@@ -213,21 +223,21 @@ class LGCNClassifier(  # type: ignore[call-arg]
         return self
 
     def predict(self, X: Any = None, edges: Any = None) -> Array:
-        """The classes of nodes, or rows of zeros and ones where a node can have several labels.
+        """The classes of nodes, or rows of zeros and ones if a node can have several labels.
 
         The features of the fit, or equal ones, stand for the fitted graph with its edges. Other
-        features without ``edges`` are refused where the fitted graph had edges: nothing says which
+        features without ``edges`` are refused if the fitted graph had edges: nothing says which
         neighbours their nodes have. To change features of the fitted graph and keep its edges, as
-        scikit-learn's ``permutation_importance`` does, say so:
-        ``scoring=lambda model, X, y: model.score(X, y, edges="fitted")``.
+        scikit-learn's ``permutation_importance`` does, pass
+        ``scoring=lambda model, X, y: model.score(X, y, edges="fitted")`` to it.
 
         Args:
             X: Numbers of nodes of the fitted graph; or another graph, or its features, with as many
                 features as the fitted one. (default: all nodes of the fitted graph)
             edges: With features: the edges of the other graph, see :meth:`fit`; an empty [2, 0]
-                array where it has none; or ``"fitted"``, the edges of the fitted graph for new
+                array if it has none; or ``"fitted"``, the edges of the fitted graph for new
                 features of all its nodes. (default: those of the fit for the features of the fit;
-                none where the fit had none)
+                none if the fit had none)
         """
         return self._classes_of(self.predict_proba(X, edges))
 
@@ -246,33 +256,41 @@ class LGCNClassifier(  # type: ignore[call-arg]
             X, edges: See :meth:`predict`.
         """
         graph, nodes = self._other(X, edges)
-        found: Array = _rows(inference.embed(self.model_, graph), nodes).cpu().numpy()
+        found: Array = _rows(embed(self.model_, graph), nodes).cpu().numpy()
         return found
 
-    def fit_transform(self, X: Any, y: Any = None, edges: Any = None, graph: Any = None) -> Array:
-        """:meth:`fit`, then the embeddings of the nodes that ``X`` has or names."""
-        self.fit(X, y, edges, graph)
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        graph: Any = None,
+        *,
+        directed: bool = False,
+    ) -> Array:
+        """:meth:`fit`, then the embeddings of the nodes in ``X``."""
+        self.fit(X, y, edges, graph, directed=directed)
         nodes = None if graph is None else node_numbers(X)
         return self.transform(nodes)
 
     def score(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, edges: Any = None
     ) -> float:
-        """Accuracy; where a node can have several labels, the share of nodes with all right.
+        """Accuracy; the exact-match ratio if a node can have several labels.
 
         Args:
             X, edges: See :meth:`predict`.
             y: The true labels; nodes without one (-1, NaN, ``None``) do not count. (default: those
-                of the graph, of its test nodes alone where it has a test mask)
-            sample_weight: One weight a node. (default: all one)
+                of the graph; only of its test nodes if it has a test mask)
+            sample_weight: One weight per node. (default: all one)
         """
         graph, nodes = self._other(X, edges)
         predicted = self._classes_of(self._chances(graph, nodes))
         if y is not None:
-            labels = read_labels(y, self.classes_)
+            labels = read_targets(y, self.classes_)
             check_consistent_length(predicted, labels.y)
         else:
-            labels = self._test_labels(graph).take(nodes)
+            labels = self._test_targets(graph).take(nodes)
         known = labels.known
         if not known.any():
             raise UsageError("y must have labels to score, got none: pass the true labels as y=")
@@ -294,7 +312,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         graph, nodes = self._other(X, edges)
         ids = np.arange(graph.num_nodes) if graph.node_ids is None else graph.node_ids
         return predictions(
-            _rows(inference.predict(self.model_, graph), nodes),
+            _rows(predict(self.model_, graph), nodes),
             self.label_names_ if self.multi_label_ else self.classes_.tolist(),
             multi_label=self.multi_label_,
             temperature=self.temperature_,
@@ -303,10 +321,9 @@ class LGCNClassifier(  # type: ignore[call-arg]
         )
 
     def save(self, folder: str | Path) -> None:
-        """Writes the fitted estimator, without its graph, to a folder; an earlier one is replaced.
+        """Writes the fitted estimator, without its graph, to a folder; replaces an earlier one.
 
-        The folder is that of a run of ``lgcn train``, with one file more. Nothing in it is a
-        pickle.
+        It is a run folder as ``lgcn train`` writes it, with one more file. It holds no pickles.
         """
         check_is_fitted(self)
         estimator_files.save(self, Path(folder))
@@ -317,7 +334,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
 
         Args:
             folder: The folder.
-            device: Where to compute. (default: as it was when it was fitted)
+            device: Where to compute. (default: the ``device`` of the fit)
         """
         estimator: LGCNClassifier = estimator_files.load(cls, Path(folder), device)
         return estimator
@@ -339,13 +356,13 @@ class LGCNClassifier(  # type: ignore[call-arg]
         further = flatten(self.settings or {})
         for key, argument in (("seed", "random_state"), ("dataset", "X"), ("dataset_options", "X")):
             if key in further:
-                raise UsageError(f"settings must not have {key}: it is given by {argument}")
+                raise UsageError(f"settings must not have {key}: pass it as {argument}")
         given = {key: getattr(self, key) for key in self.get_params() if key not in OWN}
         given = {key: value for key, value in given.items() if value is not None}
         for key, value in given.items():
             given[key] = value.item() if isinstance(value, np.generic) else value
         settings = {**further, **given, "dataset": "tables", "seed": seed}
-        if warm:  # what the first graph decided stays, or the weights would not fit
+        if warm:  # what depends on the first graph stays, or the weights would not fit
             before = self.settings_
             settings.setdefault("labels", "many" if before.labels == "many" else "few")
             for key in ("k", "input_scale"):
@@ -353,34 +370,34 @@ class LGCNClassifier(  # type: ignore[call-arg]
                     settings[key] = getattr(before.model, key)
         return Settings.create(**settings)
 
-    def _read(self, X: Any, y: Any, edges: Any, graph: Any, warm: bool) -> tuple[Graph, Labels]:
+    def _read(self, X: Any, y: Any, edges: Any, graph: Any, warm: bool) -> tuple[Graph, Targets]:
         """The graph to train on, and the labels of all its nodes."""
         classes = self.classes_ if warm else None
         nodes = None
         if graph is None:
             whole = self._as_graph(X, edges, reset=not warm)
         else:
-            whole, nodes = nodes_of(graph, X, edges)
+            whole, nodes = nodes_of(graph, X, edges, directed=self.directed_)
             self._check_width(whole, reset=not warm)
         if y is not None:
-            labels = read_labels(y, classes)
+            labels = read_targets(y, classes)
             check_consistent_length(whole.rowptr[:-1] if nodes is None else nodes, labels.y)
         elif whole.y is not None:
-            labels = graph_labels(whole, classes).take(nodes)
+            labels = graph_targets(whole, classes).take(nodes)
         else:
             raise UsageError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None: pass one label a node, -1 where it is unknown"
+                "is None: pass one label per node, -1 where it is unknown"
             )
         return whole, labels if nodes is None else labels.spread(nodes, whole.num_nodes)
 
     def _as_graph(self, X: Any, edges: Any, reset: bool) -> Graph:
-        """The graph that X is, or that X and edges make."""
-        graph = as_graph(X, None if reset else self.encoder_)
+        """X as a graph, or the graph that X and edges make."""
+        graph = as_graph(X, None if reset else self.encoder_, directed=self.directed_)
         if graph is None:
-            return graph_of(self._features(X, reset), edges)
+            return graph_of(self._features(X, reset), edges, directed=self.directed_)
         if edges is not None:
-            raise UsageError("edges must be None where X is a graph, which holds its edges")
+            raise UsageError("edges must be None if X is a graph, which has its own edges")
         self._check_width(graph, reset)
         return graph
 
@@ -401,8 +418,8 @@ class LGCNClassifier(  # type: ignore[call-arg]
             )
 
     def _chances(self, graph: Graph, nodes: Tensor | None) -> Array:
-        scores = _rows(inference.predict(self.model_, graph), nodes)
-        chances: Array = calibrated(scores, self.multi_label_, self.temperature_).cpu().numpy()
+        scores = _rows(predict(self.model_, graph), nodes)
+        chances: Array = probabilities(scores, self.multi_label_, self.temperature_).cpu().numpy()
         return chances
 
     def _classes_of(self, chances: Array) -> Array:
@@ -412,7 +429,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         return found
 
     def _other(self, X: Any, edges: Any) -> tuple[Graph, Tensor | None]:
-        """The graph to predict, and the nodes of it that are asked for."""
+        """The graph to predict, and its nodes that are asked for."""
         check_is_fitted(self)
         of_fit = isinstance(edges, str) and edges == "fitted"
         if edges is not None and not of_fit:
@@ -432,8 +449,8 @@ class LGCNClassifier(  # type: ignore[call-arg]
         return self.graph_, check_nodes(numbers, self.graph_.num_nodes)
 
     def _graph_of(self, X: Any, edges: str | None) -> Graph:
-        """The graph that X is, or that its features belong to: ``edges`` are those of the fit."""
-        graph = as_graph(X, self.encoder_)
+        """X as a graph, or the graph that its features belong to."""
+        graph = as_graph(X, self.encoder_, directed=self.directed_)
         if graph is not None:
             return self._as_graph(graph, edges, reset=False)
         x = self._features(X, reset=False)
@@ -445,13 +462,13 @@ class LGCNClassifier(  # type: ignore[call-arg]
             return self.graph_
         raise UsageError(which_edges(x.size(0), self.graph_))
 
-    def _test_labels(self, graph: Graph) -> Labels:
-        """The labels that a graph holds, known only at its test nodes where it has a mask."""
+    def _test_targets(self, graph: Graph) -> Targets:
+        """The labels of a graph; only those of its test nodes if it has a test mask."""
         if self.graph_ is not None and graph.y is self.graph_.y:
             assert graph.y is not None
             assert graph.test_mask is not None
-            return Labels(graph.y.numpy(), graph.test_mask.numpy(), self.classes_)
-        labels = graph_labels(graph, self.classes_)
+            return Targets(graph.y.numpy(), graph.test_mask.numpy(), self.classes_)
+        labels = graph_targets(graph, self.classes_)
         if graph.test_mask is None:
             return labels
         return labels._replace(known=labels.known & graph.test_mask.numpy())

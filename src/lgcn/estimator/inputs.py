@@ -1,27 +1,24 @@
-"""What users pass to :class:`lgcn.LGCNClassifier`, as graphs, features, node numbers and labels.
+"""Turns what users pass to :class:`lgcn.LGCNClassifier` into graphs, features and node numbers.
 
-Features and edges are shared with the caller wherever their types allow it.
+Features and edges share memory with the caller wherever their types allow it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 import torch
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 from torch_geometric.data import Data
 
 from lgcn.errors import UsageError
-from lgcn.graph import SPLITS, Graph
+from lgcn.graph import Graph
 from lgcn.graph.csr import check_sparse, sparse_features
 from lgcn.graph.features import checked_matrix
-from lgcn.graph.splits import fraction_split
-from lgcn.utils.numbers import real_number
+from lgcn.ops.reference import row_of_entry
 
 if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
@@ -29,29 +26,32 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def as_graph(value: Any, encoder: FeatureEncoder | None = None) -> Graph | None:
-    """The graph that ``value`` is: ours, PyG's or NetworkX's; None where it is no graph.
+def as_graph(
+    value: Any, encoder: FeatureEncoder | None = None, *, directed: bool = False
+) -> Graph | None:
+    """``value`` as a graph, if it is one of ours, PyG's or NetworkX's, else ``None``.
 
     Args:
         value: Anything.
-        encoder: How a NetworkX graph's attributes become features. (default: found by them)
+        encoder: How a NetworkX graph's attributes become features. (default: from the attributes)
+        directed: See :meth:`lgcn.LGCNClassifier.fit`; ours stays as it is. (default: ``False``)
     """
     if isinstance(value, Graph):
         graph = value
     elif isinstance(value, Data):
-        graph = Graph.from_pyg(value)
+        graph = Graph.from_pyg(value, directed=directed)
     elif any(kind.__module__.split(".")[0] == "networkx" for kind in type(value).__mro__):
-        graph = _from_networkx(value, encoder)
+        graph = _from_networkx(value, encoder, directed)
     else:
         return None
-    graph = graph.to("cpu")  # where sub-graphs are cut; training takes them to its device
+    graph = graph.to("cpu")  # where sub-graphs are cut; training moves them to its device
     if graph.x is not None and graph.x.dtype != torch.float32:
         graph = replace(graph, x=graph.x.to(torch.float32))
     return graph
 
 
-def _from_networkx(value: Any, encoder: FeatureEncoder | None) -> Graph:
-    """The attribute "y" has the labels, all others are features."""
+def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool) -> Graph:
+    """The attribute "y" holds the labels, all others are features."""
     from lgcn.tables.convert import from_networkx
     from lgcn.tables.open_table import read_table
 
@@ -61,6 +61,7 @@ def _from_networkx(value: Any, encoder: FeatureEncoder | None) -> Graph:
         value,
         label="y" if "y" in there else None,
         features=None if encoder is None else [],
+        directed=directed,
         val=0.0,
         test=0.0,
     )
@@ -80,7 +81,7 @@ def as_features(matrix: Any) -> Tensor:
 
 
 def as_matrix(X: Any) -> Any:
-    """Torch's tensors as what scikit-learn checks: an array or a SciPy CSR matrix.
+    """``X`` in a form that scikit-learn checks: tensors become arrays or SciPy CSR matrices.
 
     Scikit-learn and SciPy trust the indices of sparse matrices, so these are checked here.
     """
@@ -102,16 +103,16 @@ def as_matrix(X: Any) -> Any:
 
 
 def as_tensor(array: Array) -> Tensor:
-    """A tensor that shares the array's memory, which may be read-only: nobody writes to it."""
+    """A tensor that shares the array's memory, which may be read-only: it is never written to."""
     if not _has_torch_layout(array):
         array = array.copy()
-    if not array.flags.writeable:  # torch would warn, and filters of warnings are no thread's own
+    if not array.flags.writeable:  # torch would warn, and warning filters are not thread-safe
         array = np.asarray(_Writeable(array))
     return torch.from_numpy(array)
 
 
 class _Writeable:
-    """The memory of an array as one that may be written to."""
+    """The memory of an array, declared writeable."""
 
     def __init__(self, array: Array) -> None:
         self.array = array  # keeps the memory alive
@@ -123,14 +124,14 @@ def _has_torch_layout(array: Array) -> bool:
     return all(stride >= 0 for stride in array.strides) and array.dtype.isnative
 
 
-def graph_of(x: Tensor, edges: Any) -> Graph:
-    """A graph of features and ``edges``, see :meth:`lgcn.LGCNClassifier.fit`."""
+def graph_of(x: Tensor, edges: Any, *, directed: bool = False) -> Graph:
+    """A graph of features and edges, see :meth:`lgcn.LGCNClassifier.fit`."""
     num_nodes = x.size(0)
     if edges is None:
         nothing = torch.zeros(num_nodes + 1, dtype=torch.long)
         return Graph(nothing, nothing[:0], x=x)
     if scipy.sparse.issparse(edges):
-        return _from_scipy(x, edges)
+        return _from_scipy(x, edges, directed)
     if not isinstance(edges, Tensor):
         array = np.asarray(edges)
         if array.dtype.kind not in "iu" and array.size:
@@ -142,12 +143,12 @@ def graph_of(x: Tensor, edges: Any) -> Graph:
         native = array.dtype.newbyteorder("=") if array.size else np.int64
         edges = as_tensor(np.ascontiguousarray(array, native))
     try:
-        return Graph.from_edge_index(edges, num_nodes, x=x)
+        return Graph.from_edge_index(edges, num_nodes, directed=directed, x=x)
     except ValueError as error:
         raise UsageError(f"edges do not fit the {num_nodes} nodes (rows of X): {error}") from error
 
 
-def _from_scipy(x: Tensor, edges: Any) -> Graph:
+def _from_scipy(x: Tensor, edges: Any, directed: bool) -> Graph:
     num_nodes = x.size(0)
     if edges.shape != (num_nodes, num_nodes):
         raise UsageError(
@@ -156,16 +157,35 @@ def _from_scipy(x: Tensor, edges: Any) -> Graph:
             "node numbers as X and the whole graph as graph="
         )
     matrix = checked_matrix(edges, "edges")  # itself where it is CSR without duplicates
+    if not np.isfinite(matrix.data).all():
+        raise UsageError("edges must have finite weights, some are NaN or infinite")
+    if (matrix.data == 0).any():  # a zero is no edge
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
     weight = None
     if not (matrix.data == 1).all():
-        if not np.isfinite(matrix.data).all():
-            raise UsageError("edges must have finite weights, some are NaN or infinite")
         weight = as_tensor(matrix.data.astype(np.float32, copy=False))
-    return Graph(as_tensor(matrix.indptr), as_tensor(matrix.indices), x=x, edge_weight=weight)
+    rowptr, col = as_tensor(matrix.indptr), as_tensor(matrix.indices)
+    if not directed and _is_simple(matrix):
+        return Graph(rowptr, col, x=x, edge_weight=weight)
+    # The entry (i, j) is an edge from i to j, as in lgcn.from_scipy.
+    edge_index = torch.stack([row_of_entry(rowptr), col.long()])
+    return Graph.from_edge_index(edge_index, num_nodes, edge_weight=weight, directed=directed, x=x)
+
+
+def _is_simple(matrix: Any) -> bool:
+    """Whether a CSR matrix is symmetric, with sorted rows and no entry on its diagonal."""
+    if not matrix.has_sorted_indices or matrix.diagonal().any():
+        return False
+    reverse = matrix.T.tocsr()
+    return all(
+        np.array_equal(getattr(matrix, part), getattr(reverse, part))
+        for part in ("indptr", "indices", "data")
+    )
 
 
 def same_features(one: Tensor, other: Tensor) -> bool:
-    """Whether two matrices of features, dense or sparse, hold the same numbers."""
+    """Whether two feature matrices, dense or sparse, hold the same numbers."""
     if one.shape != other.shape:
         return False
     if one.layout == other.layout == torch.strided:
@@ -175,7 +195,7 @@ def same_features(one: Tensor, other: Tensor) -> bool:
 
 
 def with_features(graph: Graph | None, x: Tensor) -> Graph:
-    """The fitted graph with other features of its nodes, for ``edges="fitted"``."""
+    """The fitted graph with other features, for ``edges="fitted"``."""
     if graph is None:
         raise UsageError(
             "edges='fitted' needs the graph of the fit, which a loaded estimator does not have: "
@@ -190,7 +210,7 @@ def with_features(graph: Graph | None, x: Tensor) -> Graph:
 
 
 def which_edges(rows: int, graph: Graph | None) -> str:
-    """Why features without edges are refused after a fit with edges, and what to pass."""
+    """The message that refuses features without edges after a fit with edges."""
     ways = ["edges=... for the edges between the rows of X"]
     if graph is not None and rows == graph.num_nodes:
         ways.append("edges='fitted' for those of the fitted graph")
@@ -208,7 +228,7 @@ def which_edges(rows: int, graph: Graph | None) -> str:
 
 
 def node_numbers(X: Any) -> Array | None:
-    """The node numbers that ``X`` is: one-dimensional integers or mask; None for anything else."""
+    """``X`` as node numbers, if it is one-dimensional integers or a mask, else ``None``."""
     if scipy.sparse.issparse(X):
         return None
     if isinstance(X, Tensor):
@@ -217,7 +237,7 @@ def node_numbers(X: Any) -> Array | None:
         return None
     try:
         array = np.asarray(X)
-    except ValueError:  # ragged lists; scikit-learn's checks will say so
+    except ValueError:  # ragged lists; scikit-learn's checks will report it
         return None
     if array.ndim != 1 or array.dtype.kind not in "iub":
         return None
@@ -225,7 +245,7 @@ def node_numbers(X: Any) -> Array | None:
 
 
 def check_nodes(nodes: Array, num_nodes: int) -> Tensor:
-    """Node numbers that are all in the graph."""
+    """Node numbers as a tensor, if all of them are in the graph."""
     if nodes.size and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
         raise UsageError(
             f"X must hold node numbers from 0 to {num_nodes - 1}, "
@@ -234,9 +254,9 @@ def check_nodes(nodes: Array, num_nodes: int) -> Tensor:
     return torch.from_numpy(nodes.astype(np.int64))
 
 
-def nodes_of(graph: Any, X: Any, edges: Any) -> tuple[Graph, Tensor]:
-    """The graph that was passed as ``graph``, and its nodes that X names."""
-    whole, numbers = as_graph(graph), node_numbers(X)
+def nodes_of(graph: Any, X: Any, edges: Any, *, directed: bool = False) -> tuple[Graph, Tensor]:
+    """The graph that was passed as ``graph``, and the nodes in ``X``."""
+    whole, numbers = as_graph(graph, directed=directed), node_numbers(X)
     if whole is None:
         raise UsageError(
             "graph must be an lgcn.Graph, PyG's Data or a NetworkX graph, "
@@ -250,169 +270,3 @@ def nodes_of(graph: Any, X: Any, edges: Any) -> tuple[Graph, Tensor]:
             f"got {type(X).__name__}"
         )
     return whole, check_nodes(numbers, whole.num_nodes)
-
-
-class Labels(NamedTuple):
-    """Labels as training wants them, where they are known, and the user's classes."""
-
-    y: Array  # int64 class numbers, -1 where unknown; or uint8 zeros and ones [nodes, labels]
-    known: Array
-    classes: Array
-
-    def take(self, nodes: Tensor | None) -> Labels:
-        """The labels of some nodes, or of all."""
-        if nodes is None:
-            return self
-        return self._replace(y=self.y[nodes.numpy()], known=self.known[nodes.numpy()])
-
-    def spread(self, nodes: Tensor, num_nodes: int) -> Labels:
-        """The labels of all nodes of a graph, of which only ``nodes`` have these."""
-        if len(torch.unique(nodes)) < len(nodes):
-            raise UsageError("X must name each node once, got some node numbers several times")
-        y = np.full((num_nodes, *self.y.shape[1:]), -1 if self.y.ndim == 1 else 0, self.y.dtype)
-        known = np.zeros(num_nodes, dtype=bool)
-        y[nodes.numpy()], known[nodes.numpy()] = self.y, self.known
-        return Labels(y, known, self.classes)
-
-
-def read_labels(y: Any, classes: Array | None = None) -> Labels:
-    """Labels in any of the forms that :meth:`lgcn.LGCNClassifier.fit` takes.
-
-    Args:
-        y: The labels.
-        classes: The classes that there can be. (default: those in ``y``)
-    """
-    if isinstance(y, Tensor):
-        y = y.detach().cpu().numpy()
-    values = y.toarray() if scipy.sparse.issparse(y) else np.asarray(y)
-    if values.ndim == 2 and values.shape[1] > 1:
-        return _read_indicator(values, classes)
-    values = column_or_1d(values, warn=True)
-    known = ~unlabelled(values)
-    chosen = _one_type(values[known])
-    if len(chosen) == 0:
-        raise UsageError(f"y must have some labels, got none in {len(values)} entries: {_HOW}")
-    if chosen.dtype.kind == "f":
-        assert_all_finite(chosen, input_name="y")
-    check_classification_targets(chosen)
-    if classes is None:
-        classes = np.unique(chosen)
-    if len(classes) < 2:
-        raise UsageError(
-            f"y must have at least two classes, got one class: {classes.tolist()[0]!r}. "
-            f"({_HOW}: for two classes use 0 and 1, or texts)"
-        )
-    number = {label: i for i, label in enumerate(classes.tolist())}
-    codes = np.full(len(values), -1, dtype=np.int64)
-    try:
-        codes[known] = [number[label] for label in chosen.tolist()]
-    except KeyError as error:
-        raise UsageError(
-            f"y has the class {error.args[0]!r}, which is none of the model's: "
-            f"{', '.join(map(repr, number))}"
-        ) from None
-    return Labels(codes, known, classes)
-
-
-_HOW = "-1, NaN and None mark entries without a label"
-
-
-def unlabelled(values: Array) -> Array:
-    """Where one-dimensional labels say that there is none: -1, NaN, None."""
-    nothing: Array = np.zeros(len(values), dtype=bool)
-    if values.dtype.kind in "if":
-        nothing = np.isnan(values) | (values == -1)
-    elif values.dtype.kind == "O":
-        nothing[:] = [_is_nothing(value) for value in values]
-    return nothing
-
-
-def _is_nothing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas has its own None
-        return True
-    return isinstance(value, int | float | np.number) and (value != value or value == -1)
-
-
-def _one_type(values: Array) -> Array:
-    """Labels of dtype object as an array of their own type."""
-    if values.dtype.kind != "O":
-        return values
-    kinds = {"str" if isinstance(v, str) else type(v).__name__ for v in values}
-    if "str" in kinds and len(kinds) > 1:
-        raise UsageError(
-            f"y must hold labels of one type, got {', '.join(sorted(kinds))}. ({_HOW})"
-        )
-    return values if "str" in kinds else np.array(values.tolist())
-
-
-def _read_indicator(values: Array, classes: Array | None) -> Labels:
-    try:
-        numbers = values.astype(np.float32)
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"y in shape {list(values.shape)} must hold a 0 or 1 for every label, "
-            f"got {values.dtype}"
-        ) from None
-    known = ~(np.isnan(numbers) | (numbers == -1)).any(axis=1)
-    chosen = numbers[known]
-    if len(chosen) == 0:
-        raise UsageError(f"y must have some labels, got none in {len(values)} rows: {_HOW}")
-    if not np.isin(chosen, (0, 1)).all():
-        raise UsageError(
-            f"y in shape {list(values.shape)} must hold a 0 or 1 for every label, got "
-            f"{chosen[~np.isin(chosen, (0, 1))][0]:g}. ({_HOW})"
-        )
-    if classes is not None and len(classes) != values.shape[1]:
-        raise UsageError(
-            f"y must have one column a label of the model ({len(classes)}), got {values.shape[1]}"
-        )
-    zeros_and_ones = np.where(known[:, None], numbers, 0).astype(np.uint8)
-    return Labels(zeros_and_ones, known, np.arange(values.shape[1]) if classes is None else classes)
-
-
-def graph_labels(graph: Graph, classes: Array | None = None) -> Labels:
-    """The labels that a graph holds, by its label names where it has them."""
-    if graph.y is None:
-        raise UsageError(f"{graph.name} has no labels (y); pass them as y=")
-    y = graph.y.detach().cpu().numpy()
-    if graph.label_names is None or graph.multi_label:
-        return read_labels(y, classes)
-    names = np.array(graph.label_names, dtype=object)
-    known = y >= 0
-    if classes is None and known.any() and len(names) > 1:  # the graph's order, and all its classes
-        return Labels(y.astype(np.int64, copy=False), known, names.astype(str))
-    by_name = np.full(len(y), None, dtype=object)
-    by_name[known] = names[y[known]]
-    return read_labels(by_name, classes)
-
-
-def split_masks(
-    graph: Graph | None, labels: Labels, validation_fraction: float, seed: int
-) -> dict[str, Any]:
-    """The masks of training, validation and test nodes.
-
-    Args:
-        graph: Whose masks are to be used, where it has them. (``None``: no test nodes)
-        labels: The labels of all nodes.
-        validation_fraction: See :class:`lgcn.LGCNClassifier`.
-        seed: Of the nodes that are drawn for validation.
-    """
-    known = torch.from_numpy(labels.known)
-    train, val, test = (None if graph is None else graph.mask(split) for split in SPLITS)
-    test = torch.zeros_like(known) if test is None else test & known
-    if train is None:
-        train = known & ~test if val is None else known & ~test & ~val
-    if val is None or not bool(val.any()):
-        fraction = real_number("validation_fraction", validation_fraction, 0, 1)
-        if fraction == 1:
-            raise UsageError("validation_fraction must leave nodes to train on, got 1")
-        if fraction == 0:
-            val = train
-        else:
-            train, val, _ = fraction_split(labels.y, train & known, fraction, 0.0, seed)
-            if not bool(val.any()):
-                raise UsageError(
-                    "no class has a label to spare for validation: label more nodes, or let the "
-                    "training nodes serve for it too by validation_fraction=0"
-                )
-    return {"train_mask": train, "val_mask": val, "test_mask": test}

@@ -1,8 +1,8 @@
 """The folder of a saved :class:`lgcn.LGCNClassifier`: a run folder with ``estimator.json``.
 
-``estimator.json`` holds the constructor's arguments, the classes with their type, and whether the
-fitted graph had edges. A folder without it, as ``lgcn train`` leaves it, has its classes as texts,
-and its graph had edges.
+``estimator.json`` holds the constructor's arguments, the classes with their type, whether the
+fitted graph had edges, and whether they were directed. In a folder without it, which ``lgcn train``
+wrote, classes are strings and the graph had edges.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lgcn.errors import CheckpointError
+from lgcn.inference.trained_run import load_run
 from lgcn.training import ModelSpec, Run
 from lgcn.training.setup import pick_device
 from lgcn.utils.files import replaced_folder
@@ -27,7 +28,7 @@ def save(estimator: Any, folder: Path) -> None:
     """Writes a fitted estimator."""
     params = {key: _plain(value) for key, value in estimator.get_params().items()}
     if not isinstance(estimator.random_state, Integral | None):
-        params["random_state"] = estimator.settings_.seed  # a generator; this is what it gave
+        params["random_state"] = estimator.settings_.seed  # what the generator gave
     classes = estimator.classes_.tolist()
     names = getattr(estimator, "feature_names_in_", None)
     record = {
@@ -36,6 +37,7 @@ def save(estimator: Any, folder: Path) -> None:
         "classes": {"type": type(classes[0]).__name__, "values": classes},
         "feature_names_in": None if names is None else names.tolist(),
         "has_edges": estimator.has_edges_,
+        "directed": estimator.directed_,
     }
     run = Run(folder)
     spec = ModelSpec(
@@ -60,21 +62,22 @@ def _write(estimator: Any, run: Run, spec: ModelSpec, record: dict[str, Any]) ->
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers, which a search over arrays sets, as Python's."""
+    """NumPy's numbers as Python's; a search over arrays sets them."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def load(kind: Any, folder: Path, device: str | None) -> Any:
-    """An estimator of class ``kind`` from a folder whose files are checked in full."""
-    run = Run(folder)
-    model, settings, spec = run.load_model()
+    """An estimator of class ``kind`` from a folder; all of its files are checked."""
+    run = load_run(folder)
+    model, settings, spec = run.model(), run.settings, run.spec
     result = run.result()
-    labels = spec.label_names or tuple(str(i) for i in range(spec.num_classes))
+    labels = run.class_names
     classes = np.arange(spec.num_classes) if spec.multi_label else np.array(labels)
     flat = settings.flat()
     params: dict[str, Any] = {key: flat[key] for key in kind().get_params() if key in flat}
     params["random_state"] = settings.seed
     names, has_edges = None, True
+    directed = bool(settings.dataset_options.get("directed", False))
     if (folder / "estimator.json").exists():
         try:
             record = run.read_json("estimator.json")
@@ -88,6 +91,9 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
             has_edges = record.get("has_edges", True)  # folders of version 0.1.0 do not say
             if not isinstance(has_edges, bool):
                 raise ValueError(f"has_edges must be true or false, got {has_edges!r}")
+            directed = record.get("directed", True)  # earlier folders: edges were taken as given
+            if not isinstance(directed, bool):
+                raise ValueError(f"directed must be true or false, got {directed!r}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / 'estimator.json'} is damaged: {error}") from error
     if device is not None:
@@ -102,11 +108,12 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator.encoder_ = run.encoder()
     estimator.graph_ = None
     estimator.has_edges_ = has_edges
+    estimator.directed_ = directed
     estimator.settings_ = settings
     place = settings.hardware.device if device is None else device
     estimator.model_ = model.to(pick_device(place))
     estimator.result_ = result
-    estimator.temperature_ = run.temperature()
+    estimator.temperature_ = run.temperature
     estimator.n_iter_ = result.get("epochs")
     return estimator
 
@@ -144,5 +151,5 @@ def _feature_names(names: Any, spec: ModelSpec) -> list[str] | None:
     if not isinstance(names, list) or len(names) != spec.num_features:
         raise ValueError(f"feature_names_in must have {spec.num_features} names")
     if not all(isinstance(name, str) for name in names):
-        raise ValueError("feature_names_in must be texts")
+        raise ValueError("feature_names_in must be strings")
     return names

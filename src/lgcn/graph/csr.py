@@ -1,4 +1,4 @@
-"""Sparse matrices by rows, of the adjacency and of sparse features."""
+"""Sparse matrices in CSR form: adjacencies and sparse features."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -16,13 +16,12 @@ from lgcn.ops.dropout import dropout
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import check_range, structure
 from lgcn.utils.jit import jit
-from lgcn.utils.limits import MAX_INT32
+from lgcn.utils.limits import MAX_GRAPH_NODES, MAX_INT32
 
 INTEGER_DTYPES = (
     *(torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.uint8, torch.uint16, torch.uint32, torch.uint64),
 )
-MAX_NODES = 2**40  # offsets of so many rows take 8 TB
 
 with warnings.catch_warnings():  # torch says once per process that CSR tensors are in beta
     warnings.simplefilter("ignore")
@@ -30,9 +29,9 @@ with warnings.catch_warnings():  # torch says once per process that CSR tensors 
 
 
 class CSR(NamedTuple):
-    """A sparse matrix by rows: row i has ``col`` and ``weight`` from rowptr[i] to rowptr[i + 1].
+    """A sparse matrix: row i has the entries rowptr[i] to rowptr[i + 1] of ``col`` and ``weight``.
 
-    ``weight`` is ``None`` where all entries are one.
+    ``weight`` is ``None`` if all entries are one.
     """
 
     rowptr: Tensor
@@ -40,13 +39,13 @@ class CSR(NamedTuple):
     weight: Tensor | None = None
 
     def values(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The entries' weights, ones where there are none."""
+        """The weights of the entries, ones if there are none."""
         if self.weight is None:
             return torch.ones(self.col.numel(), dtype=dtype, device=self.col.device)
         return self.weight.to(dtype)
 
     def rows(self, start: int, end: int) -> CSR:
-        """The rows from ``start`` up to ``end``; the entries are views."""
+        """The rows ``start`` to ``end`` (exclusive). The entries are views."""
         first, last = int(self.rowptr[start]), int(self.rowptr[end])
         weight = None if self.weight is None else self.weight[first:last]
         rowptr, col = one_index_dtype(self.rowptr[start : end + 1] - first, self.col[first:last])
@@ -55,8 +54,8 @@ class CSR(NamedTuple):
     def drop_weights(self, p: float) -> CSR:
         """Sets every weight to zero with probability p and scales up the rest, as dropout does.
 
-        The structure stays, and with it what is known of it. For sums over rows, and for a
-        selection among competing zeros, this is the same as :meth:`drop_edges`.
+        The structure stays the same, so it is not checked again. For row sums, and for a selection
+        with ``zeros="compete"``, the result is that of :meth:`drop_edges`.
         """
         if p == 0:
             return self
@@ -66,7 +65,7 @@ class CSR(NamedTuple):
     def drop_edges(self, p: float) -> CSR:
         """Removes every entry with probability p and scales up the rest, as dropout does.
 
-        From the same seed it removes the entries whose weights :meth:`drop_weights` sets to zero.
+        With the same seed, it removes the entries that :meth:`drop_weights` sets to zero.
         """
         if p == 0:
             return self
@@ -83,15 +82,15 @@ class CSR(NamedTuple):
 def to_csr(
     adjacency: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
 ) -> CSR:
-    """Converts what PyG users have to CSR; rows are targets, columns are sources.
+    """Converts PyG's forms of an adjacency to CSR. Rows are targets, columns are sources.
 
     Args:
         adjacency: Either ``edge_index`` of shape [2, E] (sources, targets), or a sparse tensor of
             shape [num_rows, num_cols], which PyG calls ``adj_t``. A sparse CSR tensor is used as it
-            is; anything else is sorted, which costs O(E log E).
+            is. Anything else is sorted, which costs O(E log E).
         num_rows: Number of target nodes.
         num_cols: Number of source nodes.
-        edge_weight: One weight an edge of ``edge_index``. (default: none)
+        edge_weight: One weight per edge of ``edge_index``. (default: none)
     """
     if adjacency.layout != torch.strided:
         if edge_weight is not None:
@@ -114,10 +113,10 @@ def to_csr(
 
 
 def as_edge_index(edge_index: Tensor) -> Tensor:
-    """The numbers of a [2, E] tensor as int64, in which everything is computed.
+    """The node numbers of a [2, E] tensor as int64.
 
-    Products and sums of node numbers would overflow in narrower types. Numbers that int64 cannot
-    hold (uint64 has some) are refused.
+    Products and sums of node numbers would overflow in narrower types. Numbers of uint64 that do
+    not fit in int64 are refused.
     """
     if (
         not isinstance(edge_index, Tensor)
@@ -140,8 +139,8 @@ def as_edge_index(edge_index: Tensor) -> Tensor:
 def check_edge_index(
     edge_index: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
 ) -> None:
-    """Checks that an int64 ``edge_index`` names nodes that are there, before it is used."""
-    if max(num_rows, num_cols) > MAX_NODES:
+    """Checks that an int64 ``edge_index`` names existing nodes."""
+    if max(num_rows, num_cols) > MAX_GRAPH_NODES:
         raise ValueError(f"the graph must have at most 2**40 nodes, got {max(num_rows, num_cols)}")
     if min(num_rows, num_cols) < 0:
         raise ValueError(f"num_nodes must not be negative, got {min(num_rows, num_cols)}")
@@ -154,15 +153,15 @@ def check_edge_index(
             )
     if edge_weight is not None and edge_weight.shape != source.shape:
         raise ValueError(
-            f"edge_weight must have one entry an edge ({source.numel()}), "
+            f"edge_weight must have one entry per edge ({source.numel()}), "
             f"got shape {list(edge_weight.shape)}"
         )
 
 
 def check_sparse(adjacency: Tensor) -> None:
-    """Checks the indices of a sparse tensor that is not CSR: torch trusts them when it converts.
+    """Checks the indices of a sparse tensor that is not CSR, which torch trusts in conversions.
 
-    Entries that come twice are allowed.
+    Duplicate entries are allowed.
     """
     rows, columns = adjacency.shape[-2:]
     if adjacency.layout == torch.sparse_coo:
@@ -183,10 +182,10 @@ def check_sparse(adjacency: Tensor) -> None:
         )
 
 
-def node_numbers(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
-    """Node numbers, or a mask of all nodes, as int64 numbers that are checked.
+def checked_nodes(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
+    """Node numbers, or a boolean mask of all nodes, as valid int64 numbers.
 
-    Torch takes uint8 for a mask, and a number plus one overflows in a narrow type.
+    In narrow types, a number plus one can overflow, and torch takes uint8 for a mask.
     """
     if nodes.dtype == torch.bool:
         if nodes.shape != (num_nodes,):
@@ -208,10 +207,10 @@ def node_numbers(nodes: Tensor, num_nodes: int, name: str = "nodes") -> Tensor:
 
 
 def one_index_dtype(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in one dtype, as the operators take them.
+    """Converts both to one dtype, which the operators need.
 
-    A store counts entries in 64 bits and numbers nodes in 32. The few rows that are worked on at
-    a time have few entries, so it is the offsets that change.
+    A store has 64-bit offsets and 32-bit node numbers. If there are few entries, as in a block of
+    rows, the offsets become 32-bit.
     """
     if rowptr.dtype == col.dtype:
         return rowptr, col
@@ -221,7 +220,7 @@ def one_index_dtype(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
-    """Puts an entry of weight one first in every row that has no entry on the diagonal.
+    """Adds an entry of weight one at the start of every row without an entry on the diagonal.
 
     Row i of ``matrix`` is row ``first_row`` + i of the adjacency.
     """
@@ -247,8 +246,8 @@ def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
 
 
 def has_self_loop(rowptr: Tensor, col: Tensor) -> Tensor:
-    """A mask of the rows that have an entry on the diagonal, found in one reading of ``col``."""
-    structure(rowptr, col)  # raises where the kernel would read outside of col
+    """A mask of the rows that have an entry on the diagonal. Reads ``col`` once."""
+    structure(rowptr, col)  # raises if the kernel would read outside of col
     looped = torch.zeros(rowptr.numel() - 1, dtype=torch.bool)
     _mark_self_loops(rowptr.cpu().numpy(), col.cpu().numpy(), looped.numpy())
     return looped.to(col.device)
@@ -264,7 +263,7 @@ def _mark_self_loops(rowptr: Any, col: Any, looped: Any) -> None:
 
 
 def row_sums(matrix: CSR) -> Tensor:
-    """The sum of each row, in float32 at least: integers overflow, half precision stops growing."""
+    """The sum of each row, at least in float32: integers overflow, half precision saturates."""
     if matrix.weight is None:
         return matrix.rowptr.diff().to(torch.get_default_dtype())
     weight = matrix.weight
@@ -275,10 +274,10 @@ def row_sums(matrix: CSR) -> Tensor:
 
 
 def row_blocks(rowptr: Tensor, entries: int = 1 << 22) -> Iterator[tuple[int, int]]:
-    """Cuts the rows into runs [start, stop) of at most so many entries, or of one longer row."""
+    """Splits the rows into blocks [start, stop) of at most ``entries``, or of one longer row."""
     start, num_rows = 0, rowptr.numel() - 1
     while start < num_rows:
-        # By bisection: reading all of rowptr would bring a mapped one into memory.
+        # By bisection: reading all of a memory-mapped rowptr would load it into memory.
         last = min(int(rowptr[start]) + entries, int(rowptr[-1]))
         stop = int(torch.searchsorted(rowptr, last, right=True)) - 1
         stop = min(max(stop, start + 1), start + entries, num_rows)
@@ -287,9 +286,9 @@ def row_blocks(rowptr: Tensor, entries: int = 1 << 22) -> Iterator[tuple[int, in
 
 
 def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:
-    """Rows of a dense or sparse CSR matrix, at the cost of these rows.
+    """Rows of a dense or sparse CSR matrix. Only these rows are read.
 
-    Rows are numbers, not counted from the end, or a slice without a step.
+    ``rows`` are non-negative numbers or a slice without a step.
     """
     if x.layout != torch.sparse_csr:
         return x[rows] if isinstance(rows, slice) else x.index_select(0, rows)
@@ -298,13 +297,13 @@ def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:
         start, stop, _ = rows.indices(x.size(0))
         part = CSR(all_rowptr, all_col, all_values).rows(start, max(start, stop))
         return sparse_features(part.rowptr, part.col, part.values(x.dtype), x.size(1))
-    rows = node_numbers(rows, x.size(0), "rows")
+    rows = checked_nodes(rows, x.size(0), "rows")
     starts = all_rowptr[rows].long()
     counts = all_rowptr[rows + 1] - starts
     rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     entry = torch.arange(int(rowptr[-1]), device=x.device)
     entry = entry + (starts - rowptr[:-1]).repeat_interleave(counts)
-    if entry.numel() <= MAX_INT32:  # rows that are named twice may be more than x has
+    if entry.numel() <= MAX_INT32:  # with repeated rows there may be more entries than in x
         rowptr = rowptr.to(all_rowptr.dtype)
     rowptr, col = one_index_dtype(rowptr, all_col[entry])
     return sparse_features(rowptr, col, all_values[entry], x.size(1))
@@ -321,9 +320,9 @@ def stack_rows(parts: Sequence[Tensor]) -> Tensor:
 
 
 def stack_offsets(parts: Sequence[Tensor]) -> Tensor:
-    """The row offsets of matrices one below the other, of their dtype where that holds the last.
+    """The row offsets of stacked matrices, in int64 if the last one does not fit in int32.
 
-    A tensor of int32 plus an offset is int32, and would overflow.
+    A tensor of int32 plus an offset is int32 and would overflow.
     """
     dtype = functools.reduce(torch.promote_types, (part.dtype for part in parts))
     if sum(int(part[-1]) for part in parts) > MAX_INT32:

@@ -1,4 +1,4 @@
-"""Feature matrices: checks of sparse ones, and the two usual normalisations."""
+"""Feature matrices: validation of sparse ones, and the two usual normalisations."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from lgcn.errors import DataError, UsageError
 from lgcn.utils.arrays import check_array
 from lgcn.utils.limits import FEATURE_BYTES, MAX_INT32
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], path: Path) -> Any:
-    """A SciPy CSR matrix of float64 from arrays that are checked in full.
+    """A SciPy CSR matrix of float64 from arrays whose contents are validated.
 
-    SciPy and torch trust these arrays and would read outside them.
+    SciPy and torch trust these arrays and would read outside of them.
     """
     rows, columns = shape
     check_memory(FEATURE_BYTES * columns, f"{path}: training on {columns} features", DataError)
@@ -41,10 +41,10 @@ def checked_csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int], 
 
 
 def checked_matrix(matrix: Any, name: str) -> Any:
-    """A user's SciPy matrix as CSR, its indices checked in full; duplicates become their sum.
+    """A user's SciPy matrix as CSR with validated indices. Duplicates are summed.
 
-    SciPy trusts the indices of a matrix and would read outside of it when it converts them. Rows
-    without duplicates keep their order. The caller's matrix stays as it is.
+    SciPy trusts the indices and would read outside of the matrix in a conversion. Rows without
+    duplicates keep their order. The given matrix is not changed.
     """
     if len(matrix.shape) != 2 or max(matrix.shape) > MAX_INT32:
         raise UsageError(
@@ -83,14 +83,14 @@ def _check_range(numbers: Any, size: int, wrong: str) -> None:
 
 
 def row_normalize(matrix: Any) -> Any:
-    """Divides each row of a CSR matrix by its sum; rows that sum to zero stay as they are."""
+    """Divides each row of a CSR matrix by its sum. Rows that sum to zero are unchanged."""
     from scipy.sparse import csr_matrix
 
     sums = np.asarray(matrix.sum(axis=1)).ravel()
-    # Not as a product of matrices, which takes memory by the number of columns.
+    # Not as a product of matrices, which needs memory proportional to the number of columns.
     sums[sums == 0] = 1
     lengths = np.diff(matrix.indptr)
-    with np.errstate(all="ignore"):  # what is too large is refused as a tensor
+    with np.errstate(all="ignore"):  # values that are too large are refused in sparse_tensor
         factors = np.repeat(1 / sums, lengths)
         values = factors * matrix.data
         small = np.isinf(factors)
@@ -102,7 +102,7 @@ def row_normalize(matrix: Any) -> Any:
 
 
 def sparse_tensor(matrix: Any, name: str) -> Tensor:
-    """A CSR matrix as torch's sparse CSR tensor of float32; ``name`` is named in the error."""
+    """A CSR matrix as torch's sparse CSR tensor of float32; ``name`` is used in the error."""
     import torch
 
     from lgcn.graph.csr import sparse_features
@@ -121,10 +121,10 @@ def sparse_tensor(matrix: Any, name: str) -> Tensor:
 
 
 def standardize(x: Any, fit_rows: Any) -> Any:
-    """Gives each column mean 0 and deviation 1 over ``fit_rows``.
+    """Scales each column to mean 0 and standard deviation 1 over ``fit_rows``.
 
-    Only the training rows may be used to fit: the others are not known when a model is trained. A
-    column that is constant over them gets mean 0 and keeps its scale.
+    Fit on training rows only: other rows are unknown when a model is trained. A column that is
+    constant over them gets mean 0 and keeps its scale.
     """
     known = x[fit_rows].astype(np.float64)
     deviation = known.std(axis=0)

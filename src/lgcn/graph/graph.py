@@ -1,48 +1,36 @@
-"""The one data structure: a CSR adjacency, features, labels and splits."""
+"""The graph: a CSR adjacency, features, labels and splits."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
+from lgcn.graph.adjacency import Adjacency
+from lgcn.graph.convert import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.graph.csr import (
     CSR,
     INTEGER_DTYPES,
-    add_self_loops,
-    as_edge_index,
-    check_edge_index,
-    has_self_loop,
-    node_numbers,
+    checked_nodes,
     one_index_dtype,
-    row_sums,
     sparse_features,
-    stack_offsets,
-    stack_rows,
     take_rows,
-    to_csr,
 )
-from lgcn.ops.induced_subgraph import induced_subgraph
+from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, csr_parts, trust
-from lgcn.utils.limits import MAX_INT32
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from lgcn.tables.encoder import FeatureEncoder
 
 SPLITS = ("train", "val", "test")
-# What a sub-graph takes along of its nodes, one row each. The features go through features().
-NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
-FOUND_NODES = 2**27  # with more, few edges are taken for a mistake: the offsets take gigabytes
-MAX_SQUARED = 3_037_000_499  # whose square int64 holds
 PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 
 
@@ -50,33 +38,34 @@ PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 class Graph:
     r"""A graph, or several: adjacency, features, labels and splits.
 
-    The names are PyG's where PyG has one. A graph does not change once it is made; what is derived
-    from it (:meth:`adjacency`) is computed once and kept. Its tensors may be maps of files
-    (:func:`~lgcn.store.open_store`), which is why most methods work on the rows they are asked
-    for and on no others.
+    Fields have PyG's names where PyG has one. A graph never changes: to change a field, make a new
+    graph with `dataclasses.replace`. What is derived from a graph, such as `adjacency()`, is
+    computed once and shared by all graphs that have the same tensors. The tensors may be
+    memory-mapped files (`lgcn.store.open_store`), so most methods read only the rows you ask for.
 
     Args:
-        rowptr, col: CSR adjacency. Row i lists the nodes that node i aggregates from, in the order
-            that breaks ties (:func:`lgcn.k_largest`).
-        x: Features, dense or sparse (``torch.sparse_csr``), of any type; :meth:`features` gives
-            them as floating point numbers. (default: none)
-        feature_scale: For features that are stored as small integers, [2, F]: a feature is ``x``
-            times the first row plus the second. (default: ``x`` is taken as it is)
-        y: Class of every node, -1 where it is unknown; or a [N, L] matrix of zeros and ones where a
-            node can have several of L labels. (default: none)
+        rowptr, col: CSR adjacency. Row i lists the nodes that node i aggregates from. Their order
+            breaks ties in `lgcn.k_largest`.
+        x: Features of shape [N, F], dense or sparse (`torch.sparse_csr`), of any type;
+            `features()` returns them as floating-point numbers. (default: none)
+        feature_scale: For features stored as small integers, a tensor of shape [2, F]. A feature is
+            `x` times the first row plus the second row. (default: `x` is used as it is)
+        y: Class of each node, -1 if unknown; or a [N, L] matrix of zeros and ones if a node can
+            have several of L labels. (default: none)
         train_mask, val_mask, test_mask: Boolean masks of nodes. (default: none)
-        edge_weight: One weight an entry of ``col``. (default: all one)
-        degree: Sum of the weights of each row that the normalisation uses. A sub-graph keeps those
-            of the graph it was cut from. (default: computed from the rows)
-        node_weight: How much each node counts in the loss of a batch, for start nodes that were
-            not drawn uniformly. (default: all the same)
+        edge_weight: One weight per entry of `col`. (default: all one)
+        degree: Degree of each node that the normalisation uses. A sub-graph keeps the degrees of
+            the graph it was cut from. (default: the sum of the weights in each row)
+        node_weight: Weight of each node in the loss of a batch, for start nodes that were not drawn
+            uniformly. (default: all equal)
         ptr: Node offsets of the separate graphs, as in a PyG batch. (default: one graph)
-        n_id: For a sub-graph, its nodes' numbers in the graph it was cut from. (default: none)
-        node_ids: The user's names for the nodes. (default: their numbers)
-        label_names: The user's names for classes or labels. (default: their numbers)
-        encoder: How ``x`` was made of the user's columns; a model keeps it for new tables.
-            (default: ``x`` was given as it is)
-        name: Shown in messages and results.
+        n_id: For a sub-graph, the numbers of its nodes in the graph it was cut from.
+            (default: none)
+        node_ids: Your ids of the nodes. (default: their numbers)
+        label_names: Your names of the classes or labels. (default: their numbers)
+        encoder: How `x` was encoded from the columns of a table. A trained model keeps it for new
+            tables. (default: `x` was given as it is)
+        name: Shown in messages and results. (default: `"graph"`)
     """
 
     rowptr: Tensor
@@ -96,12 +85,16 @@ class Graph:
     encoder: FeatureEncoder | None = None
     feature_scale: Tensor | None = None
     name: str = "graph"
-    _derived: dict[Any, Any] = field(default_factory=dict, repr=False)
-    # rowptr and col where they were checked by other means than reading all of them here.
-    _checked: tuple[Tensor, Tensor] | None = field(default=None, repr=False)
+    # What is derived from rowptr, col, edge_weight and degree: __post_init__ makes sure that it is
+    # derived from these very tensors.
+    _adjacency: Adjacency = field(default=None, repr=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        if self._is_trusted:
+        tensors = (self.rowptr, self.col, self.edge_weight, self.degree)
+        known = self._adjacency
+        adjacency = Adjacency(*tensors) if known is None else known.of(*tensors)
+        object.__setattr__(self, "_adjacency", adjacency)
+        if adjacency.trusted:
             trust(self.rowptr, self.col, self.num_nodes)
         else:
             check_layout(self.rowptr, self.col)
@@ -115,7 +108,7 @@ class Graph:
                 )
         if self.x is not None and self.x.dim() != 2:
             raise ValueError(f"x must have shape [nodes, features], got {tuple(self.x.shape)}")
-        if self.x is not None and self.x.layout == torch.sparse_csr and not self._is_trusted:
+        if self.x is not None and self.x.layout == torch.sparse_csr and not adjacency.trusted:
             _check_sparse_features(self.x)
         scale = self.feature_scale
         if scale is not None and (self.x is None or tuple(scale.shape) != (2, self.x.size(1))):
@@ -140,20 +133,14 @@ class Graph:
 
     @classmethod
     def _trusted(cls, rowptr: Tensor, col: Tensor, **fields: Any) -> Graph:
-        """A graph whose adjacency is known to be right, so that it need not be read.
+        """A graph whose adjacency is known to be valid and is not read to check it.
 
-        ``rowptr`` may then be int64 and ``col`` int32. What the methods return has one dtype.
+        ``rowptr`` may be int64 while ``col`` is int32. What the methods return has one dtype.
         """
         for name, part in (("rowptr", rowptr), ("col", col)):
             if part.dim() != 1 or part.dtype not in INDEX_DTYPES:
                 raise ValueError(f"{name} must be a vector of int32 or int64, got {part.dtype}")
-        return cls(rowptr, col, **fields, _checked=(rowptr, col))
-
-    @property
-    def _is_trusted(self) -> bool:
-        """Whether these very tensors, and no others put in their place, need not be read."""
-        known = self._checked
-        return known is not None and known[0] is self.rowptr and known[1] is self.col
+        return cls(rowptr, col, **fields, _adjacency=Adjacency(rowptr, col, trusted=True))
 
     @classmethod
     def from_edge_index(
@@ -162,95 +149,94 @@ class Graph:
         num_nodes: int | None = None,
         *,
         edge_weight: Tensor | None = None,
-        undirected: bool = False,
+        directed: bool = False,
         **node_data: Any,
     ) -> Graph:
-        """Makes a graph from PyG's [2, E] ``edge_index`` or a sparse adjacency.
+        """Creates a graph from PyG's [2, E] `edge_index` or a sparse adjacency.
+
+        Like every function that makes a graph from a user's edges, it merges duplicate edges
+        (the largest weight wins), leaves out self-loops, and sorts each row by node number. For a
+        graph with duplicates or self-loops, see `as_given`.
 
         Args:
-            edge_index: See :func:`to_csr`.
-            num_nodes: (default: rows of ``x``, else the largest number in ``edge_index`` plus one)
-            edge_weight: One weight an edge. (default: none)
-            undirected: Adds the reverse of every edge, then removes duplicates and self-loops and
-                sorts each row. (default: edges are taken as they are)
-            **node_data: The other fields of :class:`Graph`.
+            edge_index: Sources and targets in shape [2, E]; or a sparse tensor of shape
+                [targets, sources], which PyG calls `adj_t`.
+            num_nodes: Number of nodes. (default: the number of rows of `x`, else the largest
+                number in `edge_index` plus one)
+            edge_weight: One weight per edge. (default: none)
+            directed: Whether only an edge's target aggregates from its source. (default:
+                `False`, every edge counts both ways)
+            **node_data: The other fields of `lgcn.Graph`.
         """
-        x = node_data.get("x")
-        sparse = isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
-        if not sparse:
-            edge_index = as_edge_index(edge_index)
-        if num_nodes is not None:
-            num_nodes = index(num_nodes)
-        else:
-            if x is not None:
-                num_nodes = int(x.shape[0])
-            elif sparse:
-                num_nodes = edge_index.size(0)
-            else:
-                num_nodes = _found_nodes(edge_index)
-        if undirected:
-            if sparse:
-                matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
-                check_range(matrix.rowptr, matrix.col, num_nodes)
-                edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
-                edge_weight = matrix.weight
-            check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
-            matrix = _both_ways(edge_index, edge_weight, num_nodes)
-        else:
-            matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+        matrix = simple_adjacency(
+            edge_index,
+            num_nodes,
+            x=node_data.get("x"),
+            edge_weight=edge_weight,
+            directed=directed,
+        )
         return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
 
     @classmethod
-    def from_pyg(cls, data: Data, name: str = "graph") -> Graph:
-        """Makes a graph from PyG's ``Data`` or ``Batch``."""
-        adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
-        if adjacency is None:
-            raise ValueError("data must have edge_index or adj_t, got neither")
-        if data.edge_index is not None and adjacency.layout == torch.strided:
-            adjacency = as_edge_index(adjacency)
-            data = copy(data)  # PyG counts the nodes, which it cannot do in every integer type
-            data.edge_index = adjacency
-        edge_weight = data.get("edge_weight") if adjacency.layout == torch.strided else None
-        keys = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
-        node_data = {key: data.get(key) for key in keys if data.get(key) is not None}
-        y = node_data.get("y")
-        if y is not None and y.dim() == 2 and y.size(1) == 1:
-            node_data["y"] = y.squeeze(1)
-        return cls.from_edge_index(
-            adjacency, data.num_nodes, edge_weight=edge_weight, name=name, **node_data
+    def as_given(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        **node_data: Any,
+    ) -> Graph:
+        """Creates a graph of exactly the given edges, as a layer of PyG takes them.
+
+        Edges are directed. Duplicates and self-loops stay, and each row keeps the order of its
+        edges. This is what a layer such as `lgcn.LGConv` does with a raw `edge_index`.
+
+        Args:
+            edge_index, num_nodes, edge_weight, **node_data: As in `from_edge_index`.
+        """
+        matrix = adjacency_as_given(
+            edge_index, num_nodes, x=node_data.get("x"), edge_weight=edge_weight
         )
+        return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
+
+    @classmethod
+    def from_pyg(cls, data: Data, name: str = "graph", *, directed: bool = False) -> Graph:
+        """Creates a graph from PyG's `Data` or `Batch`.
+
+        Args:
+            data: With `edge_index` or `adj_t`.
+            name: The graph's name. (default: `"graph"`)
+            directed: As in `from_edge_index`. (default: `False`)
+        """
+        return cls.from_edge_index(**arguments_from_pyg(data), name=name, directed=directed)
 
     def to_pyg(self) -> Data:
-        """The graph as PyG's ``Data``, with ``edge_index``; sparse features stay sparse."""
-        data = Data(edge_index=self.edge_index, num_nodes=self.num_nodes)
-        if self.x is not None:
-            data["x"] = self.features()
-        keys = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "ptr", "n_id")
-        for key in keys:
-            if getattr(self, key) is not None:
-                data[key] = getattr(self, key)
-        return data
+        """Returns the graph as PyG's `Data` with an `edge_index`. Sparse features stay sparse."""
+        return to_pyg(self)
 
     @property
     def num_nodes(self) -> int:
+        """Number of nodes."""
         return self.rowptr.numel() - 1
 
     @property
     def num_edges(self) -> int:
-        """Entries of the adjacency: an undirected edge counts twice."""
+        """Number of entries of the adjacency. An undirected edge counts twice."""
         return self.col.numel()
 
     @property
     def num_features(self) -> int:
+        """Number of features per node, 0 without `x`."""
         return 0 if self.x is None else self.x.size(1)
 
     @property
     def multi_label(self) -> bool:
+        """Whether a node can have several labels."""
         return self.y is not None and self.y.dim() == 2
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, or of labels where a node can have several."""
+        """Number of classes, or of labels if a node can have several."""
         if self.label_names is not None:
             return len(self.label_names)
         if self.y is None:
@@ -261,16 +247,17 @@ class Graph:
 
     @property
     def num_graphs(self) -> int:
+        """Number of separate graphs, see `ptr`."""
         return 1 if self.ptr is None else self.ptr.numel() - 1
 
     @property
     def edge_index(self) -> Tensor:
-        """PyG's [2, E] form: sources, targets."""
+        """The edges in PyG's shape [2, E]: sources and targets."""
         return torch.stack([self.col.long(), row_of_entry(self.rowptr)])
 
     @property
     def inductive(self) -> bool:
-        """Whether the splits are separate graphs: training must not see the other graphs."""
+        """Whether the splits are separate graphs, so that training must not see the others."""
         if self.num_graphs == 1 or self.train_mask is None:
             return False
         assert self.ptr is not None
@@ -280,17 +267,16 @@ class Graph:
         return bool(((counts == 0) | (counts == 1)).all()) and bool((counts == 0).any())
 
     def mask(self, split: str) -> Tensor | None:
-        """The mask of a split, "train", "val" or "test"."""
+        """Returns the mask of a split: `"train"`, `"val"` or `"test"`."""
         if split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
         mask: Tensor | None = getattr(self, f"{split}_mask")
         return mask
 
     def unlabelled(self) -> Tensor:
-        """A mask of the nodes whose label is not known.
+        """Returns a mask of the nodes whose label is unknown.
 
-        Where a node can have several labels, one that has none of them counts as known if it is in
-        a split.
+        If a node can have several labels, a node without any counts as known if it is in a split.
         """
         if self.y is None:
             return torch.ones(self.num_nodes, dtype=torch.bool)
@@ -304,102 +290,45 @@ class Graph:
         return ~known
 
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
-        r"""The adjacency in CSR form, computed once per graph.
+        r"""Returns the adjacency in CSR form, computed once.
+
+        If `edge_weight` or `degree` requires a gradient, it is computed on every call, since each
+        backward pass needs its own autograd graph.
 
         Args:
-            normalize: Weights each entry by :math:`(d_i d_j)^{-1/2}`, the symmetric normalisation
-                of GCN, with the degrees :attr:`degree`. It is made for weights that are not
-                negative: the entries of a node whose degree is zero or less are zero.
-                (default: ``False``)
-            self_loops: Adds the entries (i, i) that are missing. (default: ``False``)
-
-        Where ``edge_weight`` or ``degree`` requires a gradient, nothing is kept: each backward has
-        its own autograd graph.
+            normalize: Weights each entry by $(d_i d_j)^{-1/2}$, the symmetric normalisation of GCN,
+                where $d$ is `degree`. Meant for non-negative weights: all entries of a node whose
+                degree is zero or less are zero. (default: `False`)
+            self_loops: Adds missing entries (i, i) with weight one. (default: `False`)
         """
-        if self._learns_weights:
-            return self._make_adjacency(normalize, self_loops)
-        key = (normalize, self_loops)
-        if key not in self._derived:
-            self._derived[key] = self._make_adjacency(normalize, self_loops)
-        found: CSR = self._derived[key]
-        return found
-
-    @property
-    def _learns_weights(self) -> bool:
-        return any(t is not None and t.requires_grad for t in (self.edge_weight, self.degree))
-
-    def _make_adjacency(self, normalize: bool, self_loops: bool) -> CSR:
-        check_range(self.rowptr, self.col, self.num_nodes)  # again only where they changed
-        matrix = CSR(*one_index_dtype(self.rowptr, self.col), self.edge_weight)
-        degree = self.degree if self.degree is not None else row_sums(matrix)
-        if self_loops:
-            looped = add_self_loops(matrix)
-            degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
-            matrix = looped
-        if normalize:
-            scale = _inverse_root(degree)
-            weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
-            matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
-        return matrix
+        return self._adjacency.matrix(normalize=normalize, self_loops=self_loops)
 
     def edges(
         self, *, normalize: bool = False, self_loops: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """The adjacency as PyG's layers take it, (edge_index, edge_weight), made once per graph.
+        """Returns the adjacency as PyG's layers take it: `(edge_index, edge_weight)`.
 
         Args:
-            normalize, self_loops: See :meth:`adjacency`.
+            normalize, self_loops: See `adjacency()`.
         """
-        key = ("edges", normalize, self_loops)
-        if key not in self._derived or self._learns_weights:
-            matrix = self.adjacency(normalize=normalize, self_loops=self_loops)
-            edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr).long()])
-            if self._learns_weights:
-                return edge_index, matrix.weight
-            self._derived[key] = (edge_index, matrix.weight)
-        found: tuple[Tensor, Tensor | None] = self._derived[key]
-        return found
+        return self._adjacency.edges(normalize=normalize, self_loops=self_loops)
 
     def adjacency_rows(
         self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False
     ) -> CSR:
-        """The rows from ``start`` up to ``stop`` of :meth:`adjacency`, made of these rows alone.
+        """Returns the rows `start` to `stop` (exclusive) of `adjacency()`, reading only these rows.
 
-        Columns are the nodes of the whole graph. Nothing is kept, except which nodes have a
-        self-loop, where that matters: the first call then reads the whole adjacency once.
+        Columns are the nodes of the whole graph. The rows are not kept. With `normalize`, the first
+        call may read the whole adjacency once, for the degrees and the self-loops.
 
         Args:
             start, stop: Node numbers, 0 <= start <= stop <= num_nodes.
-            normalize, self_loops: See :meth:`adjacency`.
+            normalize, self_loops: See `adjacency()`.
         """
-        if not 0 <= start <= stop <= self.num_nodes:
-            raise ValueError(
-                f"rows must lie between 0 and {self.num_nodes}, got start {start} and stop {stop}"
-            )
-        check_range(self.rowptr, self.col, self.num_nodes)  # again only where they changed
-        matrix = CSR(self.rowptr, self.col, self.edge_weight).rows(start, stop)
-        if self_loops:
-            matrix = add_self_loops(matrix, start)
-        if normalize:
-            own, other = self._row_degree()[start:stop], self._row_degree()[matrix.col]
-            if self_loops:
-                looped = self._has_self_loop
-                if looped is None:
-                    own, other = own + 1, other + 1
-                else:
-                    own, other = own + ~looped[start:stop], other + ~looped[matrix.col]
-            weight = _inverse_root(own)[row_of_entry(matrix.rowptr)] * _inverse_root(other)
-            matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
-        return matrix
-
-    @cached_property
-    def _has_self_loop(self) -> Tensor | None:
-        """A mask of the nodes that have one, ``None`` where there are none."""
-        looped = has_self_loop(self.rowptr, self.col)
-        return looped if bool(looped.any()) else None
+        return self._adjacency.rows(start, stop, normalize=normalize, self_loops=self_loops)
 
     def features(self, rows: Tensor | slice | None = None) -> Tensor:
-        """Rows of ``x`` as they enter a model: float32 (float64 where ``x`` is that).
+        """Returns rows of `x` as a model takes them: in float32, or in float64 if `x` is float64.
 
         Args:
             rows: Node numbers, a boolean mask, or a slice without a step. (default: all nodes)
@@ -409,102 +338,42 @@ class Graph:
         x = self.x
         if rows is not None:
             if isinstance(rows, Tensor):
-                rows = node_numbers(rows, self.num_nodes, "rows")
+                rows = checked_nodes(rows, self.num_nodes, "rows")
             x = take_rows(x, rows)
         if x.layout == torch.sparse_csr:
             return _plain_sparse(x)
         if x.dtype != torch.float64:
             x = x.to(torch.float32)
         if self.feature_scale is not None:
-            # x is a copy here, unless it was float already, and then it is not ours to change.
+            # Not in place: if x was float already, it is not a copy.
             x = torch.addcmul(self.feature_scale[1], x, self.feature_scale[0])
         return x
 
     def subgraph(self, nodes: Tensor, *, keep_degree: bool = True) -> Graph:
-        """The induced sub-graph on ``nodes``, which must be distinct; rows keep their order.
+        """Returns the induced sub-graph on `nodes`.
 
-        Nodes of separate graphs (``ptr``) become one graph. Features become float32, as
-        :meth:`features` gives them.
+        Each row keeps the order of its entries. Nodes of separate graphs (`ptr`) become one graph.
+        Features are those that `features()` returns.
 
         Args:
-            nodes: Node numbers, the sub-graph's nodes come in this order; or a boolean mask.
-            keep_degree: Normalise with the degrees that the nodes have in this graph. With
-                ``False`` the sub-graph has degrees of its own. (default: ``True``)
+            nodes: Distinct node numbers, in the order that the sub-graph will have; or a boolean
+                mask.
+            keep_degree: Normalise with the degrees that the nodes have in this graph. If `False`,
+                the sub-graph has degrees of its own. (default: `True`)
         """
-        nodes = node_numbers(nodes, self.num_nodes)
-        rowptr, col, entry = induced_subgraph(self.rowptr, self.col, nodes)
-        degree = None
-        if keep_degree:
-            degree = self._row_degree()[nodes]
-        ids = nodes if self.n_id is None else self.n_id[nodes]
-        taken: dict[str, Any] = {
-            key: value.index_select(0, nodes)  # a third of the time of value[nodes]
-            for key in NODE_TENSORS
-            if (value := getattr(self, key)) is not None
-        }
-        return Graph(
-            *one_index_dtype(rowptr, col),
-            x=None if self.x is None else self.features(nodes),
-            **taken,
-            edge_weight=None if self.edge_weight is None else self.edge_weight[entry],
-            degree=degree,
-            n_id=ids,
-            node_ids=None if self.node_ids is None else self.node_ids[nodes.cpu().numpy()],
-            label_names=self.label_names,
-            encoder=self.encoder,
-            name=self.name,
-        )
-
-    def _row_degree(self) -> Tensor:
-        if self.degree is not None:
-            return self.degree
-        # Kept on the full graph, since many sub-graphs are cut from it.
-        degree = row_sums(CSR(self.rowptr, self.col, self.edge_weight))
-        if not degree.requires_grad:
-            object.__setattr__(self, "degree", degree)
-        return degree
+        return Graph(**subgraph_fields(self, nodes, keep_degree=keep_degree))
 
     @staticmethod
     def concat(graphs: Sequence[Graph]) -> Graph:
-        """Puts graphs side by side as one block-diagonal graph with ``ptr``."""
+        """Joins graphs to one block-diagonal graph with `ptr`."""
         if not graphs:
             raise ValueError("graphs must have at least one graph, got none")
         if len(graphs) == 1:
             return graphs[0]
-        sizes = torch.tensor([0] + [graph.num_nodes for graph in graphs])
-        offsets = sizes.cumsum(0)
-        parts: dict[str, Any] = {}
-        for key in ("x", *NODE_TENSORS, "edge_weight", "degree"):
-            values = [getattr(graph, key) for graph in graphs]
-            present = [value is not None for value in values]
-            if key == "degree" and any(present):  # the others' are those of their rows
-                parts[key] = torch.cat([graph._row_degree() for graph in graphs])
-                continue
-            if any(present) and not all(present):
-                raise ValueError(f"{key} must be given for all graphs or for none")
-            if all(present):
-                if key == "x":  # each graph may have a scale of its own
-                    values = [graph.features() for graph in graphs]
-                parts[key] = stack_rows(values)
-        n_id = [graph.n_id for graph in graphs]
-        col = [graph.col for graph in graphs]
-        if int(offsets[-1]) > MAX_INT32:  # a tensor of int32 plus an offset is int32
-            col = [numbers.long() for numbers in col]
-        return Graph(
-            *one_index_dtype(
-                stack_offsets([graph.rowptr for graph in graphs]),
-                torch.cat([c + o for c, o in zip(col, offsets, strict=False)]),
-            ),
-            ptr=offsets,
-            n_id=torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
-            label_names=graphs[0].label_names,
-            encoder=graphs[0].encoder,
-            name=graphs[0].name,
-            **parts,
-        )
+        return Graph(**concat_fields(graphs))
 
     def to(self, device: torch.device | str) -> Graph:
-        """The graph with all tensors on ``device``."""
+        """Returns the graph with all tensors on `device`."""
         device = torch.device(device)
         if self.rowptr.device == device:
             return self
@@ -513,8 +382,16 @@ class Graph:
             for f in fields(self)
             if isinstance(getattr(self, f.name), Tensor)
         }
-        trusted = (moved["rowptr"], moved["col"]) if self._is_trusted else None
-        return replace(self, **moved, _derived={}, _checked=trusted)
+        trusted = self._adjacency.trusted
+        adjacency = Adjacency(moved["rowptr"], moved["col"], trusted=trusted)
+        return replace(self, **moved, _adjacency=adjacency)
+
+    def separate(self) -> list[Graph]:
+        """The separate graphs that this one consists of (``ptr``), as put together by `concat`."""
+        if self.ptr is None:
+            return [self]
+        bounds = itertools.pairwise(self.ptr.tolist())
+        return [self.subgraph(torch.arange(first, last)) for first, last in bounds]
 
     def __repr__(self) -> str:
         graphs = f", num_graphs={self.num_graphs}" if self.num_graphs > 1 else ""
@@ -525,7 +402,7 @@ class Graph:
 
 
 def _check_sparse_features(x: Tensor) -> None:
-    """Torch trusts the indices of sparse tensors. These checks are those of the product with x."""
+    """Checks the indices of sparse features, which torch trusts."""
     rowptr, col, _ = csr_parts(x)
     if rowptr.numel() != x.size(0) + 1:
         raise ValueError(
@@ -537,59 +414,11 @@ def _check_sparse_features(x: Tensor) -> None:
         raise ValueError(f"x has wrong indices: {error}") from error
 
 
-def _found_nodes(edge_index: Tensor) -> int:
-    """The largest node number plus one; refused where it can only be another kind of number."""
-    if edge_index.numel() == 0:
-        return 0
-    largest = int(edge_index.max())
-    if largest > max(FOUND_NODES, 1000 * edge_index.size(1)):
-        raise ValueError(
-            f"edge_index must number the nodes from 0 on, got node {largest} in "
-            f"{edge_index.size(1)} edges. Where there are so many nodes, give num_nodes"
-        )
-    return largest + 1
-
-
-def _both_ways(edge_index: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
-    """Adds the reverse of every edge, removes duplicates and self-loops and sorts each row.
-
-    Of the weights of duplicates the largest stays.
-    """
-    between = edge_index[0] != edge_index[1]
-    edge_index = edge_index[:, between]
-    row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    order = _sorted_order(row, col, num_nodes)
-    row, col = row[order], col[order]
-    new = torch.ones_like(row, dtype=torch.bool)
-    new[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
-    if weight is not None:
-        weight = weight[between].repeat(2)[order]
-        largest = weight.new_empty(int(new.sum()))
-        weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
-    rows = torch.arange(num_nodes + 1, device=row.device)
-    return CSR(torch.searchsorted(row[new], rows), col[new], weight)
-
-
-def _sorted_order(row: Tensor, col: Tensor, num_nodes: int) -> Tensor:
-    """The order of entries by row, then column."""
-    if num_nodes <= MAX_SQUARED:
-        return (row * num_nodes + col).sort(stable=True).indices
-    order = col.sort(stable=True).indices
-    return order[row[order].sort(stable=True).indices]
-
-
 def _covers(ptr: Tensor, num_nodes: int) -> bool:
     if ptr.dim() != 1 or ptr.dtype not in INTEGER_DTYPES:
         return False
     bounds = ptr.tolist()
     return bounds[:1] == [0] and bounds[-1] == num_nodes and bounds == sorted(bounds)
-
-
-def _inverse_root(degree: Tensor) -> Tensor:
-    """One over the root of each degree, 0 for nodes that have none."""
-    none = degree <= 0
-    # Not in place, and no infinite slope at zero: the weights may be learned.
-    return torch.where(none, 0, torch.where(none, 1, degree).rsqrt())
 
 
 def _plain_sparse(x: Tensor) -> Tensor:

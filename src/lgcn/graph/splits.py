@@ -19,11 +19,11 @@ def random_split(
     """Draws masks of training, validation and test nodes.
 
     Args:
-        y: Class of every node, -1 where it is unknown; such nodes are in no mask.
-        labels_per_class: Training nodes of each class. A class with fewer than twice as many nodes
-            gives half of them, at least one. (default: 20)
-        num_val: Validation nodes, at most half of what training leaves; all others are test nodes.
-            (default: 500)
+        y: Class of each node, -1 if unknown. Nodes of unknown class are in no mask.
+        labels_per_class: Number of training nodes per class. Of a class with fewer than twice as
+            many nodes, half are used, but at least one. (default: 20)
+        num_val: Number of validation nodes, at most half of those not used for training. All
+            others are test nodes. (default: 500)
         seed: The same seed gives the same masks. (default: 0)
     """
     labels_per_class = whole_number("labels_per_class", labels_per_class, 1)
@@ -51,17 +51,17 @@ def random_split(
 def fraction_split(
     y: Tensor | Any, known: Any = None, val: float = 0.2, test: float = 0.2, seed: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Draws masks of training, validation and test nodes that are shares of the labelled ones.
+    """Draws masks of training, validation and test nodes as fractions of the labelled nodes.
 
-    The shares hold in every class as nearly as whole nodes allow (where a node can have several
-    labels, only over all). Every class keeps a training node, and no share above 0 is empty as
-    long as there are nodes to spare.
+    The split is stratified: the fractions hold in every class up to rounding. If a node can have
+    several labels, they hold over all nodes. Every class keeps a training node, and no split with
+    a fraction above 0 is empty as long as there are enough nodes.
 
     Args:
-        y: Class of every node, -1 where it is unknown; or a [N, L] matrix of labels.
-        known: Boolean mask of the labelled nodes; the others are in no mask. (default: those whose
+        y: Class of each node, -1 if unknown; or a [N, L] matrix of labels.
+        known: Boolean mask of the labelled nodes; the others are in no mask. (default: nodes whose
             class is not -1)
-        val, test: Shares of validation and test nodes, together below 1; the rest are training
+        val, test: Fractions of validation and test nodes, together below 1. The rest are training
             nodes. (default: 0.2 each)
         seed: The same seed gives the same masks. (default: 0)
     """
@@ -85,8 +85,8 @@ def fraction_split(
             )
         labelled &= given
 
-    # The nodes in random order, class after class; each share takes nodes at equal distances, so
-    # that its count in any run of nodes, such as a class, is right to within one.
+    # The nodes are in random order, class after class. Each split takes nodes at equal distances,
+    # so that its count in any run of nodes, such as a class, is off by at most one.
     nodes = rng.permutation(np.flatnonzero(labelled))
     nodes = nodes[np.argsort(labels[nodes], kind="stable")]
     split = np.zeros(len(nodes), dtype=np.int8)  # 0: training
@@ -126,6 +126,6 @@ def _tensors(masks: Any) -> tuple[Tensor, Tensor, Tensor]:
 def _check_classes(labels: Any) -> None:
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise UsageError(
-            "y must hold one class a node as integers, "
+            "y must hold one class per node as integers, "
             f"got {labels.dtype} in shape {list(labels.shape)}"
         )

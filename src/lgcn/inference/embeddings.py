@@ -1,4 +1,4 @@
-"""Embeddings of nodes as files, written by blocks of rows."""
+"""Files of node embeddings, written block by block."""
 
 from __future__ import annotations
 
@@ -8,31 +8,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcn.errors import UsageError
-from lgcn.utils.files import atomic, is_stream
+from lgcn.inference import output_file
+from lgcn.utils.files import atomic
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lgcn.nn.layerwise import OnProgress
+    from lgcn.utils.progress import OnProgress
 
 SUFFIXES = (".npy", ".parquet")
 
 
-def check_output(path: str | Path) -> Path:
-    """The path, if embeddings can be written there: to be asked before the work."""
-    path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(
-            f"the file of embeddings must end in {' or '.join(SUFFIXES)} (--output), got {path}"
-        )
-    if path.is_dir():
-        raise UsageError(f"the file of embeddings (--output) must be a file, got the folder {path}")
-    if is_stream(path):
-        raise UsageError(
-            f"the file of embeddings (--output) must be a file, got the pipe or device {path}"
-        )
-    return path
+def check_output(path: str | Path) -> str:
+    """The format of a file of embeddings, see :func:`lgcn.inference.output_file.check_output`."""
+    return output_file.check_output(path, "embeddings", SUFFIXES)
 
 
 def write_embeddings(
@@ -42,22 +31,21 @@ def write_embeddings(
     node_ids: Callable[[int, int], Any] | None = None,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Writes one row a node to a ``.npy`` or a Parquet file; replaces a file there.
+    """Writes one row per node to a ``.npy`` or a Parquet file; replaces a file there.
 
-    A ``.npy`` file is a matrix of the nodes in their order, without ids. A Parquet file has the
-    columns ``node`` and ``embedding``, a list of numbers. The file appears when all of it is
-    written.
+    A ``.npy`` file is a matrix with the nodes in their order, without ids. A Parquet file has the
+    columns ``node`` and ``embedding``, a list of numbers. The file appears once it is complete.
 
     Args:
-        embeddings: One row a node, see :func:`lgcn.nn.layerwise.layerwise`.
+        embeddings: One row per node, see :func:`lgcn.nn.layerwise.layerwise`.
         path: The file.
         node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
             :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
-        on_progress: Called after every block with a name, the rows done, and all rows.
+        on_progress: Called after every block. (default: none)
     """
-    path = check_output(path)
-    with atomic(path) as temporary, temporary.open("wb") as file:
-        if path.suffix.lower() == ".npy":
+    suffix = check_output(path)
+    with atomic(Path(path)) as temporary, temporary.open("wb") as file:
+        if suffix == ".npy":
             _write_npy(embeddings, file, on_progress)
         else:
             _write_parquet(embeddings, file, node_ids, on_progress)

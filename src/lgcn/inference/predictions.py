@@ -1,4 +1,4 @@
-"""Predictions as a table that people can use: their node ids, their label names, a confidence."""
+"""Predictions as a table with the user's node ids and label names, and a confidence."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lgcn.errors import UsageError
-from lgcn.utils.files import atomic, is_stream
+from lgcn.inference import output_file
+from lgcn.utils.files import atomic
 from lgcn.utils.numbers import real_number
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lgcn.nn.layerwise import OnProgress
+    from lgcn.utils.progress import OnProgress
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 SEPARATOR = ";"  # between the labels of a node that has several
-# What a spreadsheet takes for a formula, also in the wide letters of East Asian text, and what of
-# it is a number.
+# What a spreadsheet takes for a formula, also in full-width letters, and the numbers among it.
 FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -37,34 +37,34 @@ def predictions(
     node_ids: Any = None,
     abstain_below: float | None = None,
 ) -> pa.Table:
-    """The table of predictions, one row a node.
+    """The table of predictions, one row per node.
 
     ===================  ========================================================================
     ``node``             the user's id, or the number of the node
-    ``predicted``        the class; of several labels a node, those above one half, as ``"a;b"``;
-                         null where the model abstains
-    ``confidence``       the largest probability; of several labels a node, how sure the least
-                         certain one is
-    ``probability_A``    one column a class or label, calibrated by the temperature
+    ``predicted``        the class; with several labels per node, those above 0.5 as ``"a;b"``; null
+                         where the model abstains
+    ``confidence``       the largest probability; with several labels per node, that of the least
+                         certain label
+    ``probability_A``    one column per class or label, calibrated by the temperature
     ===================  ========================================================================
 
     Args:
         logits: Scores before softmax or sigmoid, [nodes, classes].
-        label_names: The names of the classes or labels, texts or numbers.
+        label_names: The names of the classes or labels, strings or numbers.
         multi_label: Whether a node can have several labels. (default: ``False``)
         temperature: Softmax temperature, see :mod:`lgcn.training.calibration`. (default: 1)
         node_ids: The ids of the nodes. (default: their numbers)
         abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
     """
-    from lgcn.training.calibration import calibrated, confidence
+    from lgcn.training.calibration import confidence, probabilities
 
     num_nodes, num_classes = logits.shape
     if len(label_names) != num_classes:
         raise UsageError(
-            f"label_names must have one name a class ({num_classes}), got {len(label_names)}"
+            f"label_names must have one name per class ({num_classes}), got {len(label_names)}"
         )
     ids = _id_column(node_ids, num_nodes)
-    chances = calibrated(logits.detach().cpu(), multi_label, temperature)
+    chances = probabilities(logits.detach().cpu(), multi_label, temperature)
     sure = confidence(chances, multi_label)
     abstains = None
     if abstain_below is not None:
@@ -90,15 +90,15 @@ def prediction_blocks(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Iterator[pa.Table]:
-    """The table of :func:`predictions` in pieces, so that it need not fit in memory.
+    """The table of :func:`predictions` in pieces, so that it does not have to fit in memory.
 
     Args:
         scores: Scores before softmax or sigmoid, of all nodes.
         label_names: The names of the classes or labels.
         node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
             :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
-        nodes: A mask of the nodes that the table is to have. (default: all)
-        on_progress: Called after each piece with a name, the nodes done, and all nodes.
+        nodes: A mask of the nodes to keep. (default: all)
+        on_progress: Called after each piece. (default: none)
         **options: ``multi_label``, ``temperature`` and ``abstain_below`` of :func:`predictions`.
     """
     from lgcn.nn.layerwise import read_blocks
@@ -112,10 +112,10 @@ def prediction_blocks(
 
 
 def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
-    """The ids as a column, the numbers of the nodes where there are none."""
+    """The ids as a column; the numbers of the nodes where they have none."""
     if not isinstance(node_ids, pa.Array):
         node_ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
-        if node_ids.dtype.kind == "S":  # texts, which Arrow would take for bytes
+        if node_ids.dtype.kind == "S":  # strings, which Arrow would take for bytes
             node_ids = np.char.decode(node_ids, "utf-8", "replace")
     shape = [len(node_ids)] if isinstance(node_ids, pa.Array) else list(node_ids.shape)
     if shape != [num_nodes]:
@@ -124,7 +124,7 @@ def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
 
 
 def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """The labels of each node above one half, joined to one text."""
+    """The labels of each node above 0.5, joined to one string."""
     texts = [str(name) for name in names]
     counts = (chances > 0.5).sum(dim=1).tolist()
     labels = iter((chances > 0.5).nonzero()[:, 1].tolist())
@@ -132,39 +132,17 @@ def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
     return np.array(rows, dtype=object)
 
 
-def check_output(path: str | Path) -> Path:
-    """The path, if predictions can be written there: to be asked before the work.
-
-    A pipe or a device such as ``/dev/stdout`` takes text alone: CSV where it has no ending.
-    """
-    path = Path(path)
-    if is_stream(path):
-        if _suffix(path) not in (".csv", ".tsv"):
-            raise UsageError(
-                f"a pipe or device takes predictions as .csv or .tsv alone (--output), got {path}"
-            )
-        return path
-    if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(
-            f"the file of predictions must end in {', '.join(SUFFIXES)} (--output), got {path}"
-        )
-    if path.is_dir():
-        raise UsageError(
-            f"the file of predictions (--output) must be a file, got the folder {path}"
-        )
-    return path
-
-
-def _suffix(path: Path) -> str:
-    return path.suffix.lower() or (".csv" if is_stream(path) else "")
+def check_output(path: str | Path) -> str:
+    """The format of a file of predictions, see :func:`lgcn.inference.output_file.check_output`."""
+    return output_file.check_output(path, "predictions", SUFFIXES, streams=(".csv", ".tsv"))
 
 
 class Written(NamedTuple):
-    """What a file of predictions holds."""
+    """What was written to a file of predictions."""
 
     nodes: int
     abstained: int
-    protected: int = 0  # texts that got a quote in front, see write_predictions
+    protected: int = 0  # strings that got a quote in front, see write_predictions
 
 
 def write_predictions(
@@ -172,25 +150,25 @@ def write_predictions(
 ) -> Written:
     """Writes a table as CSV, TSV or Parquet, by the ending of the path; replaces a file there.
 
-    The file appears when all of it is written. In text files a null is an empty cell, and texts
-    stand in quotes.
+    The file appears once it is complete. In text files a null is an empty cell, and strings are
+    quoted.
 
     Args:
         tables: The table, or its pieces (:func:`prediction_blocks`), at least one.
-        path: The file. A pipe or device is written to: it gets CSV where it has no ending.
+        path: The file. A pipe or a device such as ``/dev/stdout`` gets CSV unless it ends in
+            ``.tsv``.
         spreadsheet_safe: In text files, put a ``'`` in front of ids and labels that start with
-            ``=``, ``+``, ``-``, ``@``, a tab or a line break, and are no numbers. Spreadsheets
-            would run them as formulas. ``False``, and a Parquet file, have them as they are.
+            ``=``, ``+``, ``-``, ``@``, a tab or a line break and are not numbers, because
+            spreadsheets would run them as formulas. Parquet files are never changed.
             (default: ``True``)
     """
-    path = check_output(path)
-    suffix = _suffix(path)
+    suffix = check_output(path)
     pieces = iter([tables] if isinstance(tables, pa.Table) else tables)
     first = next(pieces)
     nodes = abstained = protected = 0
     with (
-        atomic(path, streams=suffix != ".parquet") as temporary,
-        temporary.open("ab") as file,  # standard output may be a file that has content
+        atomic(Path(path), streams=suffix != ".parquet") as temporary,
+        temporary.open("ab") as file,  # standard output may be a file with content
         _writer(file, suffix, first.schema) as writer,
     ):
         for table in chain([first], pieces):
@@ -204,7 +182,7 @@ def write_predictions(
 
 
 def _without_formulas(table: pa.Table) -> tuple[pa.Table, int]:
-    """The table with a quote before each text that could be a formula, and the number of these."""
+    """The table with a quote before each string that could be a formula, and how many there are."""
     protected = 0
     for place, column in enumerate(table.columns):
         if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

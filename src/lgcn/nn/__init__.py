@@ -1,4 +1,4 @@
-"""Layers and networks, to be used alone, inside PyG models, or by the training loop."""
+"""Layers and networks, for use on their own, in PyG models, or in the training loop."""
 
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer

@@ -1,31 +1,31 @@
-"""The mean over several steps of propagation, in front of a linear map."""
+"""The mean over several propagation steps, followed by a linear map."""
 
 from torch import Tensor
 
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.nn.gcn_layer import GCNLayer
+from lgcn.nn.rows import Rows
 
 
 class Diffusion(GCNLayer):
-    r"""The mean over 0 to :math:`K` steps of propagation, and a linear map, as in the
-    `"Graph Random Neural Networks for Semi-Supervised Learning on Graphs"
-    <https://arxiv.org/abs/2005.11079>`_ paper.
+    r"""The mean over 0 to $K$ propagation steps, followed by a linear map, as in the
+    ["Graph Random Neural Networks"](https://arxiv.org/abs/2005.11079) paper.
 
-    .. math::
-        \mathbf{X}^{\prime} = \left( \frac{1}{K + 1} \sum_{i=0}^{K} \hat{\mathbf{A}}^i \mathbf{X}
-        \right) \mathbf{W} + \mathbf{b}
+    $$
+    X' = \left( \frac{1}{K + 1} \sum_{i=0}^{K} \hat{A}^i X \right) W + b
+    $$
 
     Args:
-        in_channels: Features of a node.
-        out_channels: New features of a node.
-        hops: The number of steps :math:`K`. (default: 8)
+        in_channels: Input features per node.
+        out_channels: Output features per node.
+        hops: The number of steps $K$. (default: 8)
         dropout: Dropout rate of the propagated features. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
 
     Shapes:
-        - **input:** node features :math:`(N, C)` and the graph
-        - **output:** :math:`(N, D)`
+        - **input:** node features $(N, C)$ and the graph
+        - **output:** $(N, D)$
     """
 
     def __init__(
@@ -50,15 +50,33 @@ class Diffusion(GCNLayer):
             total = self.step(x, total, adjacency)
         return self.finish(total)
 
-    def step(self, x: Tensor, total: Tensor, adjacency: CSR) -> Tensor:
-        """One more power in the sum of all of them, x + A (x + A (x + ...)).
+    def rows(self, x: Rows) -> Rows:
+        x.check_width(self.in_channels)
+        total = x = x.stored()
+        for hop in range(1, self.hops + 1):
+            total = total.from_neighbours(
+                lambda near, own, adjacency: self.step(own, near, adjacency),
+                self.adjacency_options,
+                own=x,
+                width=self.in_channels,
+                values=3 * self.in_channels,
+            ).stored(f"step {hop}")
+        return total.then(
+            self.finish, width=self.out_channels, values=self.in_channels + self.out_channels
+        )
 
-        For all rows of the adjacency or for some, of which ``x`` is then.
+    def step(self, x: Tensor, total: Tensor, adjacency: CSR) -> Tensor:
+        """Adds one more power to the sum, as in x + A (x + A (x + ...)).
+
+        Args:
+            x: The input, of all nodes or of a block of them.
+            total: The sum so far, of all nodes.
+            adjacency: The rows of the nodes of ``x``.
         """
         return x + self.propagate(total, adjacency)
 
     def finish(self, total: Tensor) -> Tensor:
-        """The linear map of the mean, for all nodes or some."""
+        """Applies the linear map to the mean, for all nodes or for a block of them."""
         return self.transform(total / (self.hops + 1))
 
     def __repr__(self) -> str:

@@ -1,13 +1,14 @@
-"""A linear map followed by a sum over neighbours: embedding, classifier, and GCN ablation."""
+"""A linear map followed by a sum over neighbours: the embedding and the classifier of an LGCN."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import Module, Parameter
+from torch.nn import Parameter
 
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
+from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.structure import csr_parts
@@ -15,29 +16,31 @@ from lgcn.ops.structure import csr_parts
 Aggregate = Literal["normalized", "sum", "none"]
 
 
-class GCNLayer(Module):
-    r"""The layer of `"Semi-supervised Classification with Graph Convolutional Networks"
-    <https://arxiv.org/abs/1609.02907>`_, in the order of the released LGCN program.
+class GCNLayer(RowLayer):
+    r"""The layer from the
+    ["Semi-supervised Classification with Graph Convolutional Networks"](https://arxiv.org/abs/1609.02907)
+    paper, in the order of the released LGCN program: first the linear map, then the sum.
 
-    .. math::
-        \mathbf{X}^{\prime} = \hat{\mathbf{A}} (\mathbf{X} \mathbf{W} + \mathbf{b})
+    $$
+    X' = \hat{A} (X W + b)
+    $$
 
-    Sparse features are multiplied as sparse: the cost is that of their non-zeros.
+    Sparse features are multiplied as a sparse matrix: the cost is that of the non-zeros.
 
     Args:
-        in_channels: Features of a node.
-        out_channels: New features of a node.
-        aggregate: What :math:`\hat{\mathbf{A}}` is: ``"normalized"``, the symmetrically normalised
-            adjacency; ``"sum"``, the adjacency itself; ``"none"``, the identity, which makes this
-            a linear layer. (default: ``"normalized"``)
+        in_channels: Input features per node.
+        out_channels: Output features per node.
+        aggregate: What $\hat{A}$ is. ``"normalized"``: the symmetrically normalised adjacency;
+            ``"sum"``: the adjacency itself; ``"none"``: the identity, which makes this a linear
+            layer. (default: ``"normalized"``)
         self_loops: Make every node a neighbour of itself. (default: ``True``)
         dropout: Dropout rate of the input features. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
-        scale: Factor of the input features. (default: 1)
+        scale: Factor by which the input features are multiplied. (default: 1)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** :math:`(N, D)`
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** $(N, D)$
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class GCNLayer(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot initialisation, as in the paper."""
+        """Draws new weights by Glorot initialisation, as in the paper."""
         torch.nn.init.xavier_uniform_(self.weight)
         torch.nn.init.zeros_(self.bias)
 
@@ -77,7 +80,20 @@ class GCNLayer(Module):
             return out
         return self.propagate(out, graph.adjacency(**self.adjacency_options))
 
+    def rows(self, x: Rows) -> Rows:
+        x.check_width(self.in_channels)
+        out = x.stored().then(self.transform, width=self.out_channels, values=2 * self.out_channels)
+        if self.aggregate == "none":
+            return out
+        return out.stored("linear").from_neighbours(
+            lambda near, own, adjacency: self.propagate(near, adjacency),
+            self.adjacency_options,
+            width=self.out_channels,
+            values=2 * self.out_channels,
+        )
+
     def check(self, x: Tensor, graph: Graph) -> None:
+        """Raises ValueError if the features have another shape than the graph and the layer."""
         if tuple(x.shape) != (graph.num_nodes, self.in_channels):
             raise ValueError(
                 f"x must have shape [nodes, in_channels] = [{graph.num_nodes}, {self.in_channels}],"
@@ -85,13 +101,13 @@ class GCNLayer(Module):
             )
 
     @property
-    def adjacency_options(self) -> dict[str, bool]:
-        """What :meth:`Graph.adjacency` is to give this layer, where it has a sum at all."""
+    def adjacency_options(self) -> AdjacencyOptions:
+        """The adjacency that this layer sums over, as arguments of `lgcn.Graph.adjacency`."""
         return {"normalize": self.aggregate == "normalized", "self_loops": self.self_loops}
 
     def transform(self, x: Tensor) -> Tensor:
-        """The linear map of all nodes or of some."""
-        # The same as scaled features, and there are fewer weights than features.
+        """Applies the linear map, to all nodes or to a block of them."""
+        # Scaling the weights is the same as scaling the features, and there are fewer weights.
         weight = self.weight if self.scale == 1 else self.scale * self.weight
         if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)
@@ -100,7 +116,7 @@ class GCNLayer(Module):
         return drop(x, self.dropout, self.training) @ weight + self.bias
 
     def propagate(self, x: Tensor, adjacency: CSR) -> Tensor:
-        """The sum over the neighbours, for all rows of the adjacency or for some."""
+        """Sums over the neighbours, for all rows of the adjacency or for a block of them."""
         if self.training:
             adjacency = adjacency.drop_weights(self.adj_dropout)
         return spmm(adjacency.rowptr, adjacency.col, adjacency.values(x.dtype), x)

@@ -1,7 +1,7 @@
-"""The CNN of an LGCL, for grids that lie in memory as [N, positions, channels].
+"""The CNNs of an LGCL, for grids that are stored as [N, positions, channels].
 
-Its modules take and give [N, channels, positions], as those of torch do, but as views of that
-memory. Weights have the names and shapes of ``torch.nn.Conv1d``.
+The modules take and return [N, channels, positions], as torch's do, but as views of that storage.
+Weights have the names and shapes of `torch.nn.Conv1d`.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from torch.nn import Conv1d, Dropout, Module, Parameter, Sequential
 
 from lgcn.ops.dropout import dropout
 
-# Entries of a convolution's matrix up to which one product is faster than a convolution on the
-# CPU: clearly so for the paper's widths (43 thousand); at twice the limit they are equal.
+# Entries of a convolution's matrix up to which one matrix product is faster than a convolution on
+# the CPU: clearly so for the paper's widths (43 thousand); at twice the limit they are equal.
 MAX_MATRIX = 2**18
-# On a GPU (an H200), in float32: nodes from which, and entries up to which, the product is as fast
-# as cuDNN's deterministic convolution, or many times faster where that has no good kernel for the
-# width. In half precision the product is always faster for so many nodes.
+# On a GPU (an H200), in float32: from this number of nodes, and up to this number of entries, the
+# product is as fast as cuDNN's deterministic convolution, or many times faster if cuDNN has no good
+# kernel for the width. In half precision the product is always faster for so many nodes.
 MIN_NODES_GPU = 2**16
 MAX_MATRIX_GPU = 40_000
 
@@ -27,9 +27,9 @@ MAX_MATRIX_GPU = 40_000
 class GridCNN(Sequential):
     """Convolutions over the positions of a grid.
 
-    At inference, with the identity between them, two convolutions are one linear map: they are
-    folded into one on every call, which costs nothing against N rows, and cannot grow stale as a
-    stored one could. The inner modules are then not called.
+    At inference, two convolutions with the identity between them are one linear map. They are
+    folded into one on every call, which costs little compared with N rows, and cannot go stale as a
+    stored one could. The inner modules are not called then.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -39,12 +39,12 @@ class GridCNN(Sequential):
         return grid_convolution(x, *self.folded())
 
     def folded(self) -> tuple[Tensor, Tensor]:
-        """Weight [D, C, k + 1] and bias of the convolution that equals all of them in sequence."""
+        """Weight [D, C, k + 1] and bias of one convolution that equals all of them in sequence."""
         convolutions = [module for module in self if isinstance(module, GridConv)]
         weight, bias = convolutions[0].weight, convolutions[0].bias
         assert bias is not None
         for convolution in convolutions[1:]:
-            # Kernels in sequence are convolved with each other, which is what "transposed" does.
+            # The kernel of two convolutions is their kernels convolved, as "transposed" does.
             weight = F.conv_transpose1d(convolution.weight, weight)
             bias = convolution.weight.sum(2) @ bias
             if convolution.bias is not None:
@@ -71,10 +71,10 @@ def double_cnn(
     dropout: float,
     activation: Callable[[Tensor], Tensor] | None,
 ) -> GridCNN:
-    """Two convolutions that take k + 1 positions to one, or any other number from two on.
+    """Two convolutions that reduce all positions, two or more, to one.
 
     For even k both kernels have k / 2 + 1 positions, as in the paper. The second has no bias, as in
-    the released program: with the identity between them it would add nothing.
+    the released program: with the identity between them, it would add nothing.
     """
     hidden = max(1, (in_channels + out_channels) // 2)
     return GridCNN(
@@ -86,11 +86,11 @@ def double_cnn(
 
 
 class SharedKernel(Module):
-    r"""One kernel over all positions that every channel has, without mixing channels.
+    """One kernel over all positions, shared by all channels, without mixing channels.
 
-    It has a weight :math:`1 + w_p` for each position, and starts as the sum over the positions,
-    from which L2 on :math:`w` keeps it: with the normalised ranking, that is a step of propagation
-    of the node's k largest neighbours.
+    The weight of position p is 1 + w[p]. It starts as the sum over the positions, and L2
+    regularisation of w keeps it close to that. With the normalised ranking, the sum is a
+    propagation step over the node's k largest neighbours.
     """
 
     def __init__(self, positions: int) -> None:
@@ -105,8 +105,8 @@ class SharedKernel(Module):
         kernel = (1 + self.weight).to(x.dtype)
         if not x.is_cpu:
             return x @ kernel
-        # A product for each node takes the grid as it lies in memory. One for all of them would
-        # copy it to another order, and its gradient back, which takes longer than the products.
+        # One product per node reads the grid as it is stored. A single product would copy the grid
+        # to another order, and its gradient back, which takes longer than the products.
         return torch.bmm(kernel.expand(x.size(0), 1, -1), x.transpose(1, 2)).squeeze(1)
 
     def extra_repr(self) -> str:
@@ -121,14 +121,14 @@ class GridConv(Conv1d):
 
 
 class GridDropout(Dropout):
-    """Dropout that keeps the grid's order in memory."""
+    """Dropout that keeps the grid's memory layout."""
 
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x.transpose(1, 2), self.p, self.training).transpose(1, 2)
 
 
 class Activation(Module):
-    """A function as a module; ``None`` is the identity."""
+    """A function as a module; `None` is the identity."""
 
     def __init__(self, function: Callable[[Tensor], Tensor] | None) -> None:
         super().__init__()
@@ -142,10 +142,10 @@ class Activation(Module):
 
 
 def grid_convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``F.conv1d`` in the form that is fastest for a grid.
+    """`F.conv1d` in the form that is fastest for a grid.
 
-    It is a product with a matrix, or a two-dimensional convolution, since only for those torch uses
-    the order in memory as it is.
+    It is a matrix product, or a two-dimensional convolution: only for these does torch use the
+    grid's memory layout as it is.
     """
     num_nodes, in_channels, positions = x.shape
     out_channels, _, taps = weight.shape
@@ -159,19 +159,19 @@ def grid_convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _as_product(x: Tensor, weight: Tensor, steps: int) -> bool:
-    if steps == 1:  # the matrix is the weight; with more steps, about half of it are zeros
+    if steps == 1:  # the matrix is the weight; with more steps, about half of it is zeros
         return True
     num_nodes, _, positions = x.shape
     entries = positions * steps * weight.size(0) * weight.size(1)
     if x.is_cpu:
         return entries <= MAX_MATRIX
-    # torch lets convolutions of float32 use TensorFloat-32, products not: large ones lose.
+    # In float32, torch lets convolutions use TensorFloat-32, but not products: large ones lose.
     largest = MAX_MATRIX_GPU if x.dtype == torch.float32 else x.numel()
     return num_nodes >= MIN_NODES_GPU and entries <= largest
 
 
 class _ConvolutionMatrix(torch.autograd.Function):
-    """Writes the weight to each step's place; in autograd's own terms this takes far more steps."""
+    """Copies the weight to the place of each step; autograd would need far more operations."""
 
     @staticmethod
     def forward(weight: Tensor, positions: int) -> Tensor:
@@ -197,9 +197,9 @@ class _ConvolutionMatrix(torch.autograd.Function):
 
 
 def convolution_matrix(weight: Tensor, positions: int) -> Tensor:
-    """The matrix [positions C, steps D] that does to flattened grids what the convolution does.
+    """The matrix [positions C, steps D] by which the convolution multiplies flattened grids.
 
-    Block (p, s) is the weight's tap p - s, or zero where there is none.
+    Block (p, s) is the weight's tap p - s, or zero if there is no such tap.
     """
     if weight.size(2) == positions:
         return weight.permute(2, 1, 0).reshape(-1, weight.size(0))

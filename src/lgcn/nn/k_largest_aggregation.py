@@ -11,22 +11,30 @@ REDUCTIONS = ("mean", "learn", "cat")
 
 
 class KLargestAggregation(Aggregation):  # type: ignore[misc]
-    r"""Aggregates by the :math:`k` largest values of each feature, so that any PyG convolution can
-    use the selection of an LGCL, as in ``SAGEConv(16, 32, aggr=KLargestAggregation(k=4))``.
+    r"""Aggregates each feature by its $k$ largest values, so that any PyG convolution can select as
+    an LGCL does ([paper](https://arxiv.org/abs/1808.03965)).
 
-    A PyG convolution expects as many features back as it sent, hence the :math:`k` values of a
-    feature are reduced to one, or concatenated for code that expects that.
+    A PyG convolution expects as many features back as it sent. The $k$ values of a feature are
+    therefore reduced to one, or concatenated for code that expects that.
 
     Args:
-        k: How many values to keep.
-        reduce: ``"mean"`` of the values selected; ``"learn"``, a weighted sum with one weight for
-            each rank, learned and shared by all features; ``"cat"``, all values, the largest of all
-            features first, zeros where a group has fewer than k. (default: ``"mean"``)
-        zeros: See :func:`lgcn.k_largest`. (default: ``"pad"``)
+        k: How many values to keep per feature.
+        reduce: ``"mean"``, the mean of the selected values; ``"learn"``, a weighted sum with one
+            learned weight per rank, shared by all features; or ``"cat"``, all values: first the
+            largest of every feature, then the second largest, with zeros if a group has fewer than
+            $k$ rows. (default: ``"mean"``)
+        zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: ``"pad"``)
 
     Shapes:
-        - **input:** :math:`(E, C)` and the group of each row, sorted or not
-        - **output:** :math:`(N, C)`, or :math:`(N, k C)` with ``"cat"``
+        - **input:** $(E, C)$ and the group of each row, sorted or not
+        - **output:** $(N, C)$, or $(N, k C)$ with ``"cat"``
+
+    Example:
+        ```python
+        from torch_geometric.nn import SAGEConv
+
+        conv = SAGEConv(16, 32, aggr=KLargestAggregation(k=4))
+        ```
     """
 
     def __init__(self, k: int, reduce: str = "mean", zeros: Zeros = "pad") -> None:
@@ -42,7 +50,7 @@ class KLargestAggregation(Aggregation):  # type: ignore[misc]
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Starts from the mean over the k ranks."""
+        """Sets the learned weights to the mean over the k ranks."""
         if self.weight is not None:
             torch.nn.init.constant_(self.weight, 1 / self.k)
 
@@ -55,7 +63,7 @@ class KLargestAggregation(Aggregation):  # type: ignore[misc]
         dim: int = -2,
         max_num_elements: int | None = None,
     ) -> Tensor:
-        """See PyG's ``Aggregation.forward``."""
+        """Aggregates the rows of each group, see PyG's ``Aggregation.forward``."""
         self.assert_two_dimensional_input(x, dim)
         rows = torch.arange(x.size(0), device=x.device)
         if ptr is None:

@@ -11,55 +11,68 @@ from torch_geometric.nn.inits import reset
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, to_csr
 from lgcn.nn.grid_cnn import SharedKernel, double_cnn, single_cnn
+from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.k_largest import Zeros, k_largest_grid
+from lgcn.utils.row_blocks import row_blocks
 
 Rank = Literal["raw", "normalized"]
 
-# Values of the grid that are held at a time where no gradient needs it: 128 MB in float32.
+# Values of the grid that are held at a time if no gradient needs all of them: 128 MB in float32.
 MAX_GRID = 2**25
 
 
-class LGConv(Module):
-    r"""The learnable graph convolutional layer from the `"Large-Scale Learnable Graph Convolutional
-    Networks" <https://arxiv.org/abs/1808.03965>`_ paper.
+class LGConv(RowLayer):
+    r"""The learnable graph convolutional layer (LGCL) from the
+    ["Large-Scale Learnable Graph Convolutional Networks"](https://arxiv.org/abs/1808.03965) paper.
 
-    .. math::
-        \tilde{\mathbf{X}} &= g(\mathbf{X}, \mathbf{A}, k) \\
-        \mathbf{X}^{\prime} &= c(\tilde{\mathbf{X}})
+    $$
+    \tilde{X} = g(X, A, k), \qquad X' = c(\tilde{X})
+    $$
 
-    where :math:`g` selects, for every node and each feature separately, the :math:`k` largest
-    values among the node's neighbours (:func:`lgcn.k_largest`) and puts the node's own feature
-    first, and :math:`c` is a 1-D CNN over these :math:`k + 1` positions. The defaults are the paper
-    as written; :class:`LGCN` has others, see there.
+    The layer has two steps:
+
+    1. **Select** ($g$): for every node and each feature separately, take the $k$ largest values
+       among the node's neighbours, in descending order (`lgcn.k_largest`), and put the node's own
+       value first. This gives every node a grid of $k + 1$ positions.
+    2. **Convolve** ($c$): apply a 1-D CNN over these positions, with the features as channels.
+
+    The defaults follow the paper as written. `lgcn.LGCN` chooses others, which train better.
 
     Args:
-        in_channels: Features of a node.
-        out_channels: New features of a node.
-        k: Number of values to select for each feature. (default: 8)
-        cnn: ``None`` or ``"double"`` is the paper's CNN of two convolutions with
-            ``(in_channels + out_channels) // 2`` channels between them, ``"single"`` one
-            convolution over all positions, ``"shared"`` one kernel over all positions that every
-            feature has, so that out_channels must be in_channels. Any module is accepted that maps
-            :math:`(N, C, k + 1)` to :math:`(N, D)` or :math:`(N, D, 1)`. (default: ``None``)
-        rank: Select among the neighbours' values as they are (``"raw"``), or times the entries of
-            the symmetrically normalised adjacency (``"normalized"``), as the released program
-            does. (default: ``"raw"``)
+        in_channels: Input features per node.
+        out_channels: Output features per node.
+        k: Number of values to select per feature. (default: 8)
+        cnn: The CNN. ``"double"`` or ``None`` is the paper's CNN of two convolutions, with
+            ``(in_channels + out_channels) // 2`` channels between them. ``"single"`` is one
+            convolution over all positions. ``"shared"`` is one kernel over all positions that every
+            feature uses, without mixing features; it needs ``out_channels == in_channels``. You can
+            also pass a module that maps $(N, C, k + 1)$ to $(N, D)$ or $(N, D, 1)$.
+            (default: ``None``)
+        rank: What is ranked: the neighbours' values as they are (``"raw"``), or multiplied by the
+            entries of the symmetrically normalised adjacency (``"normalized"``), as in the authors'
+            released program. (default: ``"raw"``)
         self_loops: Make every node a neighbour of itself. (default: ``False``)
-        zeros: How zeros enter the selection, see :func:`lgcn.k_largest`. (default: ``"pad"``)
-        mean: Put the mean over all neighbours at the end of the grid, which then has
-            :math:`k + 2` positions: the k largest say nothing of the others. With the normalised
-            ranking it is the sum, whose entries are normalised already. (default: ``False``)
+        zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: ``"pad"``)
+        mean: Append the mean over all neighbours to the grid, which then has $k + 2$ positions: the
+            $k$ largest values say nothing about the others. With ``rank="normalized"`` it is the
+            sum, whose entries are normalised already. (default: ``False``)
         dropout: Dropout rate of the selected values, and between the two convolutions.
             (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
         activation: Function between the two convolutions. (default: identity)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, or a pair
-          :math:`((N_{source}, C), (N_{target}, C))` for a bipartite graph, and the graph
-        - **output:** :math:`(N, D)`
+        - **input:** node features $(N, C)$, or a pair $((N_{source}, C), (N_{target}, C))$ for a
+          bipartite graph, and the graph
+        - **output:** $(N, D)$
+
+    Example:
+        ```python
+        conv = LGConv(16, 32, k=8)
+        out = conv(x, edge_index)  # x: [num_nodes, 16], edge_index: [2, num_edges]
+        ```
     """
 
     def __init__(
@@ -104,7 +117,7 @@ class LGConv(Module):
         elif cnn == "shared":
             if out_channels != in_channels:
                 raise ValueError(
-                    f"out_channels must be in_channels ({in_channels}) with cnn='shared', "
+                    f"out_channels must equal in_channels ({in_channels}) with cnn='shared', "
                     f"got {out_channels}"
                 )
             self.cnn = SharedKernel(self.positions)
@@ -114,7 +127,10 @@ class LGConv(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot initialisation, as in the paper; a CNN of the user's own resets itself."""
+        """Draws new weights by Glorot initialisation, as in the paper.
+
+        A CNN that you passed as a module resets itself.
+        """
         if self._own_cnn or isinstance(self.cnn, SharedKernel):
             reset(self.cnn)
             return
@@ -130,13 +146,13 @@ class LGConv(Module):
         edge_index: Graph | CSR | Tensor,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """Computes the new features.
+        """Selects, then convolves.
 
         Args:
             x: Node features, or (source features, target features) for a bipartite graph.
-            edge_index: A :class:`lgcn.Graph`, which is converted once and remembers it; or PyG's
-                [2, E] tensor or a sparse adjacency, which are converted on every call.
-            edge_weight: Edge weights, where ``edge_index`` is a tensor. (default: all one)
+            edge_index: An `lgcn.Graph`, whose adjacency is prepared once and kept; or PyG's [2, E]
+                tensor or a sparse adjacency, which are converted on every call.
+            edge_weight: Edge weights, if ``edge_index`` is a tensor. (default: all one)
         """
         source, own = x if isinstance(x, tuple) else (x, x)
         adjacency = self._adjacency(edge_index, edge_weight, source, own)
@@ -146,21 +162,26 @@ class LGConv(Module):
         return self.convolve(grid)
 
     @property
-    def adjacency_options(self) -> dict[str, bool]:
-        """What :meth:`Graph.adjacency` is to give this layer."""
+    def adjacency_options(self) -> AdjacencyOptions:
+        """The adjacency that this layer reads, as arguments of `lgcn.Graph.adjacency`."""
         return {"normalize": self.rank == "normalized", "self_loops": self.self_loops}
 
     def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
-        """The grid [N, k + 1, C]: own features, then the k largest of the neighbours.
+        """Makes the grid [N, k + 1, C]: own features, then the k largest of the neighbours.
 
-        With ``mean``, their mean follows, and the grid is [N, k + 2, C]. Training drops entries.
+        With ``mean``, the neighbours' mean follows, and the grid is [N, k + 2, C].
+
+        Args:
+            source: Features of the neighbours.
+            own: Features of the nodes themselves; ``None`` for zeros.
+            adjacency: The rows of the nodes; its columns number the rows of ``source``.
         """
         if self.training:
-            # Among competing zeros an entry of weight zero is none; else it would be a candidate.
+            # Where zeros compete, an entry of weight zero is no candidate; otherwise it would be.
             drop_entries = CSR.drop_weights if self.zeros == "compete" else CSR.drop_edges
             adjacency = drop_entries(adjacency, self.adj_dropout)
         rowptr, col, weight = adjacency
-        if torch.is_autocast_enabled(source.device.type):  # else only the convolutions would know
+        if torch.is_autocast_enabled(source.device.type):  # select in that precision as well
             source = source.to(torch.get_autocast_dtype(source.device.type))
         own = None if own is None else own.to(source.dtype)
         weight = None if weight is None else weight.to(source.dtype)
@@ -168,7 +189,7 @@ class LGConv(Module):
         grid = k_largest_grid(
             source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=mean
         )
-        return drop(grid, self.dropout, self.training, overwrite=True)  # nobody else has it
+        return drop(grid, self.dropout, self.training, overwrite=True)  # nobody else holds it
 
     def _mean(self, source: Tensor, adjacency: CSR) -> Tensor:
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
@@ -179,7 +200,7 @@ class LGConv(Module):
         return total / torch.where(weights == 0, 1, weights)
 
     def convolve(self, grid: Tensor) -> Tensor:
-        """The 1-D CNN over the positions of the grid."""
+        """Applies the 1-D CNN over the positions of the grid, [N, k + 1, C] to [N, D]."""
         out: Tensor = self.cnn(grid.transpose(1, 2))
         num_nodes = grid.size(0)
         if out.shape == (num_nodes, self.out_channels, 1):
@@ -193,18 +214,35 @@ class LGConv(Module):
         return out
 
     def _by_blocks(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
-        """The same for some rows after the others, so that a large graph's grid need not fit."""
+        """The same, block by block, so that the grid of a large graph need not fit in memory."""
         num_nodes = adjacency.rowptr.numel() - 1
-        rows = max(1, MAX_GRID // (self.positions * self.in_channels))
-        if rows >= num_nodes:
+        size = max(1, MAX_GRID // self.grid_values(1))
+        if size >= num_nodes:
             return self.convolve(self.select(source, own, adjacency))
         parts = []
-        for start in range(0, num_nodes, rows):
-            end = min(start + rows, num_nodes)
-            block = adjacency.rows(start, end)
-            own_block = None if own is None else own[start:end]
-            parts.append(self.convolve(self.select(source, own_block, block)))
+        for start, stop in row_blocks(num_nodes, size):
+            own_block = None if own is None else own[start:stop]
+            grid = self.select(source, own_block, adjacency.rows(start, stop))
+            parts.append(self.convolve(grid))
         return torch.cat(parts)
+
+    def rows(self, x: Rows) -> Rows:
+        x.check_width(self.in_channels)
+        return x.from_neighbours(
+            lambda near, own, adjacency: self.convolve(self.select(near, own, adjacency)),
+            self.adjacency_options,
+            width=self.out_channels,
+            # The grid, and about as much of what was chosen and of what the convolutions make.
+            values=3 * self.grid_values(1),
+        )
+
+    def grid_values(self, num_rows: int) -> int:
+        """Values of the grid of so many rows. Training keeps them for the backward pass."""
+        return num_rows * self.positions * self.in_channels
+
+    def working_values(self, num_rows: int) -> int:
+        # The grid of a block, and about as much of what the convolutions make.
+        return 2 * min(MAX_GRID, self.grid_values(num_rows))
 
     def _adjacency(
         self,
@@ -223,17 +261,20 @@ class LGConv(Module):
             return edge_index
         if isinstance(edge_index, Graph):
             if edge_weight is not None:
-                raise ValueError("edge_weight must be None with a Graph, which holds its weights")
+                raise ValueError(
+                    "edge_weight must be None with a Graph, which holds its own weights"
+                )
             graph = edge_index
         elif own is not source:
             if self.rank == "normalized" or self.self_loops:
                 raise ValueError(
-                    "rank='normalized' and self_loops need one set of nodes, got a bipartite pair"
+                    "rank='normalized' and self_loops need one set of nodes, got a bipartite pair: "
+                    "use rank='raw' and self_loops=False"
                 )
             num_targets = _num_targets(edge_index, own)
             return to_csr(edge_index, num_targets, source.size(0), edge_weight)
         else:
-            graph = Graph.from_edge_index(edge_index, source.size(0), edge_weight=edge_weight)
+            graph = Graph.as_given(edge_index, source.size(0), edge_weight=edge_weight)
         return graph.adjacency(**self.adjacency_options)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which kernels are used: the module for a device, and whether atomics are allowed on a GPU."""
+"""Which implementation a device uses, and whether atomics are allowed on a GPU."""
 
 import contextlib
 import functools
@@ -9,13 +9,14 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from lgcn.ops import cpu, reference
+from lgcn.ops import reference
+from lgcn.ops.cpu import launch as cpu
 
 
 def backend(x: Tensor) -> ModuleType:
     """The kernels for the device of x: Numba on the CPU, Triton on CUDA, else the reference.
 
-    The reference also takes over, with one warning, the types that the GPU kernels do not take.
+    Types without GPU kernels use the reference, with one warning.
     """
     if x.is_cpu:
         return cpu
@@ -26,7 +27,7 @@ def backend(x: Tensor) -> ModuleType:
 def _on_cuda(dtype: torch.dtype) -> ModuleType:
     if dtype == torch.float64:
         warnings.warn(
-            f"{dtype} has no GPU kernels and takes the slow path; "
+            f"{dtype} has no GPU kernels and uses the slow path; "
             "float32, bfloat16 and float16 have them",
             stacklevel=2,
         )
@@ -37,10 +38,10 @@ def _on_cuda(dtype: torch.dtype) -> ModuleType:
 @functools.cache
 def _gpu() -> ModuleType:
     try:
-        from lgcn.ops import gpu
+        from lgcn.ops.gpu import launch as gpu
     except ImportError as error:
         warnings.warn(
-            f"no GPU kernels without Triton ({error}): the slow path is taken. "
+            f"no GPU kernels without Triton ({error}): the slow path is used. "
             "Install it with: pip install triton",
             stacklevel=2,
         )
@@ -48,15 +49,15 @@ def _gpu() -> ModuleType:
     return gpu
 
 
-_atomics = False  # for all threads: the backward of a GPU runs in one of its own
+_atomics = False  # for all threads: the backward pass on a GPU runs in its own thread
 
 
 @contextlib.contextmanager
 def atomics() -> Iterator[None]:
-    """Within this context the backward of the selection on a GPU adds with atomics.
+    """Within this context, the backward pass of the selection on a GPU adds with atomics.
 
-    It then needs no memory beside the gradients and, for a large k on a dense graph, less time; but
-    sums come in any order, so that two runs with one seed differ in their last bits.
+    It then needs no memory besides the gradients and, for a large k on a dense graph, less time.
+    But the summation order varies, so that two runs with one seed differ in their last bits.
     """
     global _atomics
     before, _atomics = _atomics, True

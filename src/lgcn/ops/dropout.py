@@ -1,4 +1,4 @@
-"""Dropout that costs little on the CPU, where torch draws its random bits one after the other."""
+"""Dropout that is fast on the CPU, where torch draws its random bits one after the other."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -17,12 +17,12 @@ from lgcn.utils.splitmix import STEP, mix
 def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = False) -> Tensor:
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
 
-    From equal seeds (``torch.manual_seed``), tensors of equal shape lose the same entries. On the
-    CPU p is exact to 2^-33. Types narrower than float32, other devices and the transforms of
-    ``torch.func`` have torch's random numbers, so that other entries are lost there.
+    With equal seeds (``torch.manual_seed``), tensors of equal shape lose the same entries. On the
+    CPU, p is exact to 2^-33. Types narrower than float32, other devices and the transforms of
+    ``torch.func`` use torch's random numbers, so that other entries are lost.
 
-    With ``overwrite``, x may be given back with the entries dropped in it. Where x is large, most
-    of the time goes to memory for another one.
+    With ``overwrite``, x itself may be changed and returned. For a large x, most of the time is
+    spent on memory for another one.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"p must be a probability from 0 to 1, got {p}")
@@ -40,9 +40,9 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
 
 
 def torch_dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """``F.dropout`` from the generators of a training, which it has no argument for.
+    """``F.dropout`` with the generators of a training run, for which it has no argument.
 
-    On the CPU the numbers are those of ``F.dropout`` from a global generator of the same seed.
+    On the CPU, the numbers are those of ``F.dropout`` from a global generator of the same seed.
     """
     if torch.compiler.is_compiling():
         return dropout(x, p, training)
@@ -72,12 +72,12 @@ def drop_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 def drop_whole(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """Sets all of x to zero with probability p and else scales it by 1 / (1 - p)."""
+    """Sets all of x to zero with probability p, otherwise scales it by 1 / (1 - p)."""
     return _drop_parts(x, p, training, ())
 
 
 def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> Tensor:
-    """One draw for each part of x, whose shape is spread over that of x."""
+    """One draw per part of x. The shape ``parts`` is broadcast to that of x."""
     if not 0 <= p < 1:
         raise ValueError(f"p must be a probability below 1, got {p}")
     if not training or p == 0:
@@ -91,9 +91,9 @@ def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> 
     return x * (kept / (1 - p)).to(x.dtype)
 
 
-# Opaque to torch.compile, which would else draw from the global generator. Which generators are
-# current is asked when compiled code runs. Both write to an argument, since of two calls that give
-# something back for the same arguments the compiler makes one.
+# Opaque to torch.compile, which would draw from the global generator. The current generators are
+# looked up when compiled code runs. Both write to an argument, since the compiler merges two calls
+# that return a value for the same arguments.
 @torch.library.custom_op("lgcn::draw_kept", mutates_args=("kept",))
 def _draw_kept(kept: Tensor, p: float) -> None:
     """A mask of the entries that :func:`dropout` keeps."""

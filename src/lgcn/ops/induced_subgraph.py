@@ -1,9 +1,8 @@
-"""Cutting a sub-graph out of a CSR adjacency, at the cost of the nodes and edges it touches.
+"""Induced sub-graphs of a CSR adjacency, at the cost of the nodes and edges they touch.
 
 Most entries of the rows that are read lead out of the sub-graph. So each is first looked up in a
-filter of a few kilobytes, a bit for each value of the node number's lower bits, and only what
-passes is searched for in a hash table of the nodes. Neither grows with the graph, and all memory is
-that of the sub-graph.
+filter of a few kilobytes, one bit per value of the node number's lower bits. Only entries that pass
+are searched for in a hash table of the nodes. Both grow with the sub-graph, not with the graph.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -36,7 +35,7 @@ _ROW, _ENTRY = np.uint64(48), np.uint64((1 << 48) - 1)
 
 
 def induced_subgraph(rowptr: Tensor, col: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The adjacency among ``nodes``: (rowptr, col, entry), entry being the place in ``col``."""
+    """The adjacency among ``nodes``: (rowptr, col, entry). ``entry`` are places in ``col``."""
     index = nodes.detach().cpu().numpy()
     num_nodes = rowptr.numel() - 1
     if index.ndim != 1 or index.dtype.kind not in "iu":

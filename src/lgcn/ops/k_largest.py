@@ -31,35 +31,35 @@ def k_largest(
     edge_weight: Tensor | None = None,
     zeros: Zeros = "pad",
 ) -> tuple[Tensor, Tensor]:
-    r"""Selects, for every node and each feature separately, the k largest values of its
-    neighbours, from the `"Large-Scale Learnable Graph Convolutional Networks"
-    <https://arxiv.org/abs/1808.03965>`_ paper.
+    r"""Selects the k largest values among the neighbours of each node, separately per feature.
 
-    .. math::
-        \mathrm{values}_{i, 1..k, c} =
-        \mathrm{largest}_k \{ w_{ij} \, x_{jc} : j \in \mathcal{N}(i) \}
+    From the paper [Large-Scale Learnable Graph Convolutional
+    Networks](https://arxiv.org/abs/1808.03965):
 
-    in descending order, where :math:`\mathcal{N}(i)` is row :math:`i` of the CSR structure. Ties go
-    to the earlier position in the row and NaN ranks above all numbers, so the result is
-    deterministic. Time is :math:`O(E C k)` at worst and memory :math:`O(N k C)`.
+    $$
+    \mathrm{values}_{i, 1..k, c} =
+    \mathrm{largest}_k \{ w_{ij} \, x_{jc} : j \in \mathcal{N}(i) \}
+    $$
+
+    in descending order, where $\mathcal{N}(i)$ is row $i$ of the CSR structure. Ties go to the
+    earlier position in the row, and NaN ranks above all numbers, so the result is deterministic.
+    It takes at most $O(E C k)$ time and $O(N k C)$ memory. The checks of `rowptr` and `col` that
+    cost $O(E)$ run once per pair of tensors.
 
     Args:
         x: Features of the source nodes (float32, float64, bfloat16 or float16).
-        rowptr: Row i holds the entries ``rowptr[i]`` to ``rowptr[i + 1]`` of ``col``.
-        col: Indices of the neighbours, rows of ``x`` (int32 or int64, as ``rowptr``).
-        k: How many values to keep, at least 1.
-        edge_weight: One factor an entry of ``col``, of the dtype of ``x``. (default: no factors)
-        zeros: ``"pad"`` fills rows of fewer than k neighbours with zeros at the end, as the paper
-            says; with ``"compete"`` zeros take part in the ranking, as in the released program, so
-            that no negative value is ever selected. (default: ``"pad"``)
+        rowptr: Row offsets: row i holds the entries `rowptr[i]` to `rowptr[i + 1]` of `col`.
+        col: Numbers of the neighbours, which are rows of `x` (int32 or int64, like `rowptr`).
+        k: Number of values to select, at least 1.
+        edge_weight: One factor per entry of `col`, of the dtype of `x`. (default: no factors)
+        zeros: `"pad"` fills rows with fewer than k neighbours with zeros at the end, as in the
+            paper. With `"compete"`, zeros take part in the ranking, as in the released program, so
+            that no negative value is ever selected. (default: `"pad"`)
 
     Shapes:
-        - **input:** x :math:`(M, C)`, rowptr :math:`(N + 1)`, col :math:`(E)`,
-          edge_weight :math:`(E)`
-        - **output:** values :math:`(N, k, C)`; index :math:`(N, k, C)`, the selected rows of ``x``,
-          -1 where a zero was filled in
-
-    The checks of ``rowptr`` and ``col`` that cost :math:`O(E)` run once per pair of tensors.
+        - **input:** x $(M, C)$, rowptr $(N + 1)$, col $(E)$, edge_weight $(E)$
+        - **output:** values $(N, k, C)$; index $(N, k, C)$, the selected rows of `x`, -1 for a
+          zero that was filled in
     """
     # On a GPU the deterministic backward goes by positions.
     if edge_weight is None and not (x.is_cuda and x.requires_grad):
@@ -77,7 +77,7 @@ def k_largest_values(
     edge_weight: Tensor | None = None,
     zeros: Zeros = "pad",
 ) -> Tensor:
-    """The values of :func:`k_largest` alone, which spares making the index."""
+    """Returns only the values of :func:`k_largest`; the index is not computed."""
     return _select(x, rowptr, col, k, edge_weight, zeros)[0]
 
 
@@ -92,7 +92,7 @@ def k_largest_grid(
     zeros: Zeros = "pad",
     last: Tensor | None = None,
 ) -> Tensor:
-    """The grid of an LGCL, made in one piece: own features, then the values of :func:`k_largest`.
+    """The grid of an LGCL in one tensor: own features, then the values of :func:`k_largest`.
 
     Shapes:
         - **input:** as :func:`k_largest`; own :math:`(N, C)`, ``None`` for zeros; last

@@ -1,8 +1,13 @@
-"""What the operators compute, in plain torch, on any device.
+"""What the operators compute, in plain torch, on any device; and Algorithm 1 in plain Python.
 
-These are the definition that the fast kernels are tested against, and the path taken on devices
-that have no kernel of their own.
+These are the definitions that the fast kernels are tested against. Devices without kernels of their
+own use the operators as they are here.
 """
+
+import itertools
+import math
+import random
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -36,7 +41,7 @@ def k_largest(
     """Sorts every row's products and keeps the first k, a block of features at a time.
 
     The block is as wide as the result allows, so that memory stays O(E + N k C). What was chosen
-    is returned as positions in the row, of so many bits, or with ``position_bits=0`` as node ids.
+    is returned as positions in the row, of ``position_bits`` bits, or with 0 as node numbers.
     The values are [N, k, C]; with ``own``, [N, C], they are [N, k + 1, C] with own in front; with
     ``last`` as well, [N, C], they are [N, k + 2, C] and end with it.
     """
@@ -157,3 +162,48 @@ def spmm_grad_dense(
     products = grad.to(dtype)[row_of_entry(rowptr)] * value.to(dtype).unsqueeze(1)
     grad_dense = products.new_zeros(num_sources, grad.size(1))
     return grad_dense.index_add_(0, col, products).to(grad.dtype)
+
+
+def select_subgraph(
+    rowptr: Tensor,
+    col: Tensor,
+    roots: Iterable[int],
+    n_init: int,
+    *,
+    max_nodes: float = math.inf,
+    max_expand: float = math.inf,
+    max_hops: float = math.inf,
+    seed: int = 0,
+) -> set[int]:
+    """Algorithm 1 of the paper, line by line: a sub-graph grown breadth first.
+
+    `lgcn.select_subgraph` selects by the same rules, with other random numbers.
+
+    Args:
+        rowptr, col: CSR adjacency.
+        roots: The nodes from which the start nodes are drawn; in the paper, all nodes.
+        n_init: Number of start nodes.
+        max_nodes: Nodes of the sub-graph. (default: no limit)
+        max_expand: Nodes added per iteration. (default: no limit)
+        max_hops: Iterations, which the paper does not limit. (default: no limit)
+        seed: Seed of the random numbers. (default: 0)
+    """
+    neighbours = [set(col[a:b].tolist()) for a, b in itertools.pairwise(rowptr.tolist())]
+    generator = random.Random(seed)
+
+    def sample(nodes: Iterable[int], count: float) -> set[int]:
+        return set(generator.sample(sorted(nodes), int(count)))
+
+    new = sample(set(roots), n_init)
+    selected = set(new)
+    hop = 0
+    while len(selected) < max_nodes and new and hop < max_hops:
+        candidates = set().union(*(neighbours[node] for node in new))
+        new = candidates - selected
+        if len(new) > max_expand:
+            new = sample(new, max_expand)
+        if len(new) + len(selected) > max_nodes:
+            new = sample(new, max_nodes - len(selected))
+        selected |= new
+        hop += 1
+    return selected

@@ -1,7 +1,7 @@
 """Sparse times dense for CSR, as a differentiable torch operator.
 
-``torch.sparse`` has the forward, but its backward converts the matrix anew on every call, at many
-times the cost of the forward, and it cannot be compiled.
+``torch.sparse`` has the forward pass, but its backward pass converts the matrix on every call, at
+many times the cost of the forward pass, and cannot be compiled.
 """
 
 from typing import Any

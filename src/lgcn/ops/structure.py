@@ -1,4 +1,4 @@
-"""What the operators must know of a CSR structure: cheap checks on every call, the rest once."""
+"""Checks of a CSR structure: cheap ones on every call, those that cost O(E) once per structure."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -29,28 +29,30 @@ class Transpose(NamedTuple):
 
 @dataclass
 class Structure:
-    """What was found out about a pair (rowptr, col) that passed the checks."""
+    """What is known about a pair (rowptr, col) that passed the checks."""
 
     rowptr: Any  # a weak reference
-    states: tuple[Any, ...]  # of both tensors, see _state
-    storages: tuple[Any, Any]  # kept, so that no other tensor gets their addresses
+    states: tuple[Any, ...]  # of both tensors, see state_of
+    storages: tuple[Any, Any]  # kept alive, so that no other tensor gets their addresses
     max_col: int
-    max_degree: int | None  # None where it was not asked for yet
+    max_degree: int | None  # None until it is needed
     transpose: Transpose | None = None
 
 
-# By the identity of col, so an entry goes with its tensor; a change in place or another storage
-# shows in the states, and is looked at anew.
+# By the identity of col, so an entry is dropped with its tensor. A change in place or of the
+# storage changes the states, and the structure is checked again.
 _known: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
-def _state(tensor: Tensor) -> tuple[int, ...]:
-    """Differs after a change in place (``col[0] = 5``) and of the storage (``col.data = other``).
+def state_of(tensor: Tensor) -> tuple[int, ...]:
+    """Changes with a change in place (``col[0] = 5``) or of the storage (``col.data = other``).
 
-    The address tells storages apart as long as the old one is not freed.
+    The address tells storages apart as long as the old one is not freed. Changes in place of
+    inference tensors are not seen.
     """
+    version = 0 if tensor.is_inference() else tensor._version
     bytes_there = tensor.untyped_storage().nbytes()
-    return tensor._version, tensor.data_ptr(), tensor.numel(), *tensor.stride(), bytes_there
+    return version, tensor.data_ptr(), tensor.numel(), *tensor.stride(), bytes_there
 
 
 def check_layout(rowptr: Tensor, col: Tensor) -> None:
@@ -99,9 +101,9 @@ def check_shape(
 def check_range(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
     """Checks that ``rowptr`` rises from 0 to ``col.numel()`` and ``col`` lies in range(num_cols).
 
-    The O(E) part runs once per pair of tensors, and again after one of them changed in place or got
-    another storage. A change of the memory that torch does not know of is not seen, as one through
-    a NumPy array or through ``col.data[0]``.
+    The O(E) part runs once per pair of tensors, and again after one of them was changed in place or
+    got another storage. Changes that torch does not know of are not seen: those through a NumPy
+    array or through ``col.data[0]``.
     """
     largest = structure(rowptr, col).max_col
     if largest >= num_cols:
@@ -112,7 +114,7 @@ def check_range(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
 
 
 def max_degree(rowptr: Tensor, col: Tensor) -> int:
-    """The entries of the longest row."""
+    """The number of entries of the longest row."""
     known = structure(rowptr, col)
     if known.max_degree is None:
         known.max_degree = int(rowptr.diff().max()) if rowptr.numel() > 1 else 0
@@ -126,7 +128,7 @@ def transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> Transpose:
     O(E log E).
     """
     known = structure(rowptr, col)
-    found = known.transpose  # once: another thread may put one for another num_cols there
+    found = known.transpose  # read once: another thread may replace it by one for another num_cols
     if found is None or found.colptr.numel() != num_cols + 1:
         found = known.transpose = (_count if col.is_cpu else _sort)(rowptr, col, num_cols)
     return found
@@ -163,7 +165,7 @@ def _place_by_column(rowptr: Any, col: Any, colptr: Any, row: Any, entry: Any) -
 
 
 class Parts(NamedTuple):
-    """The rows of more than some number of entries, cut into parts of that many.
+    """The rows with more than some number of entries, split into parts of that many.
 
     Part n belongs to row ``row[n]`` and starts at its entry ``first[n]``; the parts of
     ``long_row[m]`` are those from ptr[m] to ptr[m + 1].
@@ -180,10 +182,10 @@ _parts_of_rows: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
 def long_rows(rowptr: Tensor, size: int) -> Parts:
-    """Cuts up the rows of more than ``size`` entries, once for each ``rowptr`` and size."""
+    """Splits the rows of more than ``size`` entries, once per ``rowptr`` and size."""
     if rowptr.is_inference():  # it has no version counter, so a change would not be seen
         return _cut(rowptr, size)
-    state = _state(rowptr)
+    state = state_of(rowptr)
     known = _parts_of_rows.get(rowptr)
     if known is None or known[0] != state:
         known = _parts_of_rows[rowptr] = (state, rowptr.untyped_storage(), {})
@@ -204,10 +206,10 @@ def _cut(rowptr: Tensor, size: int) -> Parts:
 
 
 def structure(rowptr: Tensor, col: Tensor) -> Structure:
-    """Checks the contents of a structure that is new or has changed; remembers what it found."""
+    """Checks a structure that is new or has changed, and remembers the result."""
     if rowptr.is_inference() or col.is_inference():  # these have no version counter
         return _look_at(rowptr, col, ())
-    states = (*_state(rowptr), *_state(col))
+    states = (*state_of(rowptr), *state_of(col))
     known: Structure | None = _known.get(col)
     if known is None or known.rowptr() is not rowptr or known.states != states:
         known = _known[col] = _look_at(rowptr, col, states)
@@ -215,9 +217,9 @@ def structure(rowptr: Tensor, col: Tensor) -> Structure:
 
 
 def trust(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
-    """Takes a structure for right that was checked by other means; a change of it is noticed."""
+    """Marks a structure as valid that was checked elsewhere. A later change is noticed."""
     if not (rowptr.is_inference() or col.is_inference()):
-        states = (*_state(rowptr), *_state(col))
+        states = (*state_of(rowptr), *state_of(col))
         known: Structure | None = _known.get(col)
         if known is None or known.rowptr() is not rowptr or known.states != states:
             _known[col] = _structure(rowptr, col, states, num_cols - 1, None)
@@ -231,15 +233,14 @@ def _structure(
 
 
 def _look_at(rowptr: Tensor, col: Tensor, states: tuple[Any, ...]) -> Structure:
-    # By comparison: a difference of wrong numbers may overflow and look right. Of numbers that rise
-    # from 0 to the number of entries it cannot.
+    # By comparison: a difference of invalid numbers may overflow and look valid.
     falls = rowptr[1:] < rowptr[:-1]
     found = [rowptr[0], rowptr[-1]]
     if falls.numel() > 0:
         found += [falls.any(), rowptr.diff().max()]
     if col.numel() > 0:
         found += torch.aminmax(col)
-    # All at once: on a GPU each number read is a wait.
+    # All at once: on a GPU, each number that is read is a synchronisation.
     numbers = torch.stack([number.long() for number in found]).tolist()
     first, last = numbers[:2]
     some_fall, max_degree = numbers[2:4] if falls.numel() > 0 else (0, 0)
@@ -278,7 +279,7 @@ def csr_parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def with_values(matrix: Tensor, values: Tensor) -> Tensor:
-    """A sparse CSR tensor of the same structure, which is not checked anew."""
+    """A sparse CSR tensor of the same structure, which is not checked again."""
     rowptr, col, _ = csr_parts(matrix)
     size = tuple(matrix.shape)
     changed = torch.sparse_csr_tensor(rowptr, col, values, size, check_invariants=False)

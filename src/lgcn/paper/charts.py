@@ -1,4 +1,4 @@
-"""The pictures of the tables, as PNG and SVG. Needs matplotlib."""
+"""Charts of the tables, as SVG. Needs matplotlib."""
 
 import textwrap
 from pathlib import Path
@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
-# The same numbers give the same file.
+# The salt makes the file depend on the numbers only.
 STYLE = {
     "svg.hashsalt": "lgcn",
     "font.size": 9,
@@ -28,8 +28,8 @@ STYLE = {
     "figure.facecolor": "white",
     "savefig.bbox": "tight",
 }
-LETTERS = 17  # of a note in an inch
-# Okabe and Ito's colours, which colour-blind readers tell apart; the marks differ too.
+LETTERS = 17  # of a note per inch
+# The colours of Okabe and Ito, which colour-blind readers can tell apart; the markers differ too.
 SERIES = {
     "honest": ("honest", "#0072B2", "o"),
     "released": ("released rule", "#E69F00", "s"),
@@ -41,28 +41,22 @@ TIMES = {
     "cpu": (f"ours, {DEVICES['cpu']}", "#0072B2", "o"),
     "cuda": (f"ours, {DEVICES['cuda']}", "#D55E00", "s"),
 }
+LOWEST_DIFFERENCE = -12.0  # shown to scale
 
 
-LOWEST_DIFFERENCE = -12.0  # that a panel shows to scale
-
-
-def draw(table: Table, folder: Path) -> list[Path]:
-    """Writes TARGET.png and TARGET.svg."""
+def draw(table: Table, folder: Path) -> Path:
+    """Writes TARGET.svg."""
     kinds = {"table5": _times, "figure5": _lines, "ablation": _differences}
-    paths = [folder / f"{table.target}.{kind}" for kind in ("png", "svg")]
-    with plt.rc_context(STYLE):
+    path = folder / f"{table.target}.svg"
+    with plt.rc_context(STYLE), atomic(path) as temporary:
         figure = kinds.get(table.target, _scores)(table)
-        for path in paths:
-            with atomic(path) as temporary:
-                kind = path.suffix[1:]
-                metadata = {"Date": None} if kind == "svg" else {}
-                figure.savefig(temporary, format=kind, dpi=130, metadata=metadata)
+        figure.savefig(temporary, format="svg", metadata={"Date": None})
         plt.close(figure)
-    return paths
+    return path
 
 
 def _panels(table: Table, lines: int) -> tuple[Any, list[Any]]:
-    """A panel for each data set, with the rows of the table from top to bottom."""
+    """One panel per data set, with the rows of the table from top to bottom."""
     number = len(table.datasets)
     size = (2.2 + 2.9 * number, 1.3 + 0.12 * lines * len(table.labels))
     figure, panels = plt.subplots(1, number, figsize=size, sharey=True, squeeze=False)
@@ -78,7 +72,7 @@ def _panels(table: Table, lines: int) -> tuple[Any, list[Any]]:
 
 
 def _points(panel: Any, table: Table, dataset: str, key: str, error: str, **style: Any) -> bool:
-    """The values of a row each; tells whether there are any."""
+    """Draws one value per row; returns whether there are any."""
     offset = style.pop("offset", 0.0)
     found = [
         (place + offset, entry[key], entry.get(error) or 0.0)
@@ -101,7 +95,7 @@ def _points(panel: Any, table: Table, dataset: str, key: str, error: str, **styl
 
 
 def _finish(figure: Any, table: Table, note: str = "") -> Any:
-    """Title above; the legend below all panels, and below it what must be said."""
+    """Adds the title above, and the legend and notes below all panels."""
     handles: dict[str, Any] = {}
     for panel in figure.axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -143,15 +137,15 @@ def _differences(table: Table) -> Any:
         panel.axvline(0, color="black", linewidth=0.8)
         _points(
             panel, table, dataset, "difference", "difference_error",
-            label="difference of the mean, with its standard error", color="#0072B2", marker="o",
+            label="difference of the mean ± standard error", color="#0072B2", marker="o",
         )  # fmt: skip
         _cut_off(panel, table, dataset)
-        panel.set_xlabel("points of accuracy")
-    return _finish(figure, table, f"Against the row '{ABLATION_BASE}', honest rule.")
+        panel.set_xlabel("accuracy, percentage points")
+    return _finish(figure, table, f"Difference to the row '{ABLATION_BASE}' under the honest rule.")
 
 
 def _cut_off(panel: Any, table: Table, dataset: str) -> None:
-    """Writes differences that would squeeze all others at the edge of a panel that ends there."""
+    """Writes large differences as text at the left edge, so that the others stay readable."""
     for place, label in enumerate(table.labels):
         entry = table.entry(label, dataset)
         shift = None if entry is None else entry["difference"]
@@ -174,7 +168,7 @@ def _times(table: Table) -> Any:
         panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
         panel.xaxis.set_major_formatter("{x:g}")
         panel.minorticks_off()
-        panel.set_xlabel("time of training, GCN = 1")
+        panel.set_xlabel("training time, GCN = 1")
     return _finish(figure, table)
 
 

@@ -16,11 +16,11 @@ from lgcn.cli.output import SafeConsole, err, out, print_json
 from lgcn.errors import LGCNError, TrainingInterrupted, UsageError
 
 if TYPE_CHECKING:
-    from lgcn.paper.reproduce import Report
+    from lgcn.paper.reproduce import Reproduction
     from lgcn.paper.runner import OnRun
 
 FAILURES_SHOWN = 20
-WIDTH = 120  # of tables in a file or a pipe
+WIDTH = 120  # columns of a table in a file or pipe
 
 
 def reproduce(
@@ -39,50 +39,50 @@ def reproduce(
         list[str] | None, typer.Option(help="Only these systems, e.g. gcn,lgcn. Repeatable.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of each system. Default: 10; 20 of best, 3 on PPI.")
+        int | None, typer.Option(help="Runs per system. Default: 10; 20 for best, 3 on PPI.")
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="The LGCN by one preset alone: paper (its text), released (the authors' program) "
+            help="Only this preset of the LGCN: paper (its text), released (the authors' program) "
             "or default. Default: all in Tables 2 to 4, lgcn's defaults in Table 5 and Figure 5."
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One seed and few epochs: does everything run?")
+        bool, typer.Option("--quick", help="One seed and few epochs, to see that everything runs.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="All seeds and epochs: the default.")
+        bool, typer.Option("--full", help="All seeds and epochs (the default).")
     ] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Where all goes. Default: reproduce, and reproduce/quick with --quick."
+            "--out", help="Output folder. Default: reproduce, or reproduce/quick with --quick."
         ),
     ] = None,
     processes: Annotated[
         int | None,
         typer.Option(
-            help="Runs at a time, of one thread each. Default: one a core; on a GPU one, and more "
-            "of these small networks fit."
+            help="Number of runs at the same time, with one thread each. Default: one per core; "
+            "one on a GPU, where several of these small networks fit."
         ),
     ] = None,
     device: Annotated[
         str,
         typer.Option(
-            help="auto, cpu or cuda. Table 5's times are of this device; those of another that are "
-            "in --out stay."
+            help="auto, cpu or cuda. Table 5 measures times on this device; times of another "
+            "device in --out are kept."
         ),
     ] = "auto",
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Run the paper's experiments: tables, figure, and an ablation, each number with its runs.
+    """Run the paper's experiments and write their tables and charts.
 
-    Finished runs are kept in --out and not run again: the same command goes on where it was ended.
+    Records of finished runs are kept in --out/records. The same command resumes where it stopped.
     """
     if quick and full:
-        raise UsageError("give one of --quick and --full, not both")
+        raise UsageError("give --quick or --full, not both")
     if processes is not None and processes < 1:
         raise UsageError(f"--processes must be at least 1, got {processes}")
     if folder is None:
@@ -110,7 +110,7 @@ def _run(
     processes: int | None,
     device: str,
     root: Path | None,
-) -> "Report":
+) -> "Reproduction":
     from lgcn.paper.plans import make_plans
 
     plans = make_plans(target, **chosen)
@@ -133,7 +133,7 @@ def _run(
 
 
 def _names(given: list[str] | None) -> list[str]:
-    """The names of options that were repeated, or have commas or spaces in them."""
+    """The names given by repeated options, or separated by commas or spaces."""
     return [name for text in given or () for name in text.replace(",", " ").split()]
 
 
@@ -146,14 +146,14 @@ def _device(name: str) -> str:
 
 
 def _cores() -> int:
-    """Those that this program may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _options(chosen: dict[str, Any]) -> str:
-    """The options that decide what a table has; not where, or on what machine."""
+    """The options that decide the content of a table."""
     parts = []
     for key, value in chosen.items():
         if value is True:
@@ -165,7 +165,7 @@ def _options(chosen: dict[str, Any]) -> str:
 
 @contextmanager
 def _progress() -> "Iterator[OnRun]":
-    """A bar over the runs on a terminal, a line for each elsewhere."""
+    """A progress bar on a terminal, one line per run elsewhere."""
     if not err.is_terminal:
         yield lambda job, result, done, total: err.print(
             escape(f"{done}/{total} {_run_text(job, result)}"), soft_wrap=True
@@ -202,7 +202,7 @@ def _run_text(job: Any, result: Any) -> str:
     return f"{name}: {text} in {found['seconds']:.1f} s"
 
 
-def _show(report: "Report", folder: Path, as_json: bool) -> None:
+def _show(report: "Reproduction", folder: Path, as_json: bool) -> None:
     from lgcn.paper.render import terminal
 
     if as_json:
@@ -222,24 +222,24 @@ def _show(report: "Report", folder: Path, as_json: bool) -> None:
             }
         )
     else:
-        # A file takes wide tables; a terminal wraps them.
+        # Wide tables fit in a file; a terminal wraps them.
         page = out if out.is_terminal else SafeConsole(highlight=False, width=WIDTH)
         for table in report.tables:
             page.print(terminal(table))
         for note in dict.fromkeys(note for table in report.tables for note in table.notes):
             page.print(escape(f"- {note}"), style="dim")
-        text = f"{report.run} runs, {report.reused} from before; all is in {folder}/README.md"
+        text = f"{report.run} runs, {report.reused} reused; all tables are in {folder}/README.md"
         out.print(escape(text), soft_wrap=True)
     for note in (*report.notes, *report.left_out):
         err.print(f"[yellow]Note:[/yellow] {escape(note)}", soft_wrap=True)
     if report.failed:
         shown = [
-            f"{what}: {why}" + (f"\n    alone: {alone}" if alone else "")
+            f"{what}: {why}" + (f"\n    to run it alone: {alone}" if alone else "")
             for what, why, alone in report.failed[:FAILURES_SHOWN]
         ]
         more = len(report.failed) - len(shown)
         number = f"{len(report.failed)} {'run' if len(report.failed) == 1 else 'runs'}"
         raise LGCNError(
-            f"{number} failed; the same command tries again\n  "
+            f"{number} failed; run the same command to try again\n  "
             + "\n  ".join([*shown, *([f"and {more} more"] if more > 0 else [])])
         )

@@ -1,4 +1,4 @@
-"""One run: which system, data set, seed and settings, and how it is run."""
+"""A job: one run of a system on a data set with a seed and settings, and how it is run."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from typing import Any
 from lgcn.datasets import load_dataset
 from lgcn.paper.systems import SYSTEMS
 
-# Graphs without a split: 20 labels a class are for training, or half of all labels.
+# Graphs without a split: 20 labels per class are for training, or half of all labels.
 GRAPHS = (
     "amazon_computers",
     "coauthor_cs",
@@ -21,13 +21,13 @@ GRAPHS = (
     "wordnet31-half",
     "debian_bookworm-half",
 )
-# Settings that do not belong to what is measured, or stand in the job itself.
+# Settings that do not affect the result, or that are fields of the job.
 NOT_RECORDED = ("dataset", "dataset_options", "seed", "device", "memory", "num_workers")
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run. Make it with :func:`make_job`, so that equal runs are equal jobs."""
+    """One run. Make it with :func:`make_job`, so that equal runs are equal jobs."""
 
     system: str
     dataset: str
@@ -36,7 +36,7 @@ class Job:
 
     @property
     def id(self) -> str:
-        """DATASET/SYSTEM-DIGEST/seed-N, where its record lies."""
+        """A short name, DATASET/SYSTEM-DIGEST/seed-N; the digest is that of the settings."""
         digest = hashlib.sha256(canonical(as_recorded(self.settings)).encode()).hexdigest()[:8]
         return f"{self.dataset}/{self.system}-{digest}/seed-{self.seed}"
 
@@ -46,7 +46,7 @@ class Job:
 
     @property
     def cost(self) -> float:
-        """How long it takes, roughly, to start the longest first."""
+        """A rough estimate of its time: the longest runs start first."""
         sizes = {"cora": 1.0, "citeseer": 1.0, "pubmed": 4.0, "ppi": 60.0, "ppi-rederived": 60.0}
         return SYSTEMS[self.system].cost * sizes.get(self.dataset, 10.0)
 
@@ -60,15 +60,15 @@ class Job:
 
 
 def split_options(dataset: str, seed: int) -> dict[str, Any]:
-    """Where a graph comes without a split, the seed of a run draws it."""
+    """Options of a data set: the seed of a run also draws the split of a graph without one."""
     return {"split_seed": seed} if dataset in GRAPHS else {}
 
 
 def make_job(system: str, dataset: str, seed: int, settings: Mapping[str, Any]) -> Job:
-    """The run of a system with settings above its own.
+    """The job of a system with settings that override its own.
 
-    Settings that the preset has anyway are left out: a run that two tables need is one job. So are
-    settings that the system's model does not have.
+    Settings that equal those of the preset are omitted, so that a run that two tables need is one
+    job. So are settings that the system's model does not have.
     """
     given = {**SYSTEMS[system].settings, **SYSTEMS[system].on.get(dataset, {}), **settings}
     if SYSTEMS[system].function is None:
@@ -86,13 +86,13 @@ def make_job(system: str, dataset: str, seed: int, settings: Mapping[str, Any]) 
 
 
 def full_settings(job: Job) -> dict[str, Any]:
-    """All settings of the run by the names of the records, the preset's and the defaults too."""
+    """All settings of a run, including those of the preset and the defaults, as in records."""
     if SYSTEMS[job.system].function is not None:
         return dict(job.settings)
     return dict(_full_settings(job.dataset, canonical(dict(job.settings))))
 
 
-@cache  # hundreds of records have the same
+@cache  # hundreds of records share their settings
 def _full_settings(dataset: str, settings: str) -> Mapping[str, Any]:
     from lgcn.training import Settings
 
@@ -106,7 +106,7 @@ def as_recorded(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command(job: Job) -> str:
-    """The command line that repeats the run."""
+    """The command that repeats a run."""
     function = SYSTEMS[job.system].function
     if function is None:
         parts = ["lgcn", "train", "--dataset", job.dataset]
@@ -128,7 +128,7 @@ def command(job: Job) -> str:
 
 
 def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str, Any]:
-    """Trains and scores; gives what was measured."""
+    """Trains and scores a system; returns its result."""
     graph = _load(job.dataset, root, **job.dataset_options)
     function = SYSTEMS[job.system].function
     if function is None:
@@ -143,7 +143,7 @@ def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str,
             **dict(job.settings),
         )
         record = train(graph, settings).record
-        release_memory()  # others run beside this one
+        release_memory()  # for the other worker processes
         return record
     module, _, name = function.partition(":")
     result: dict[str, Any] = getattr(import_module(module), name)(
@@ -152,13 +152,13 @@ def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str,
     return result
 
 
-@lru_cache(1)  # a process mostly has runs of one data set, but splits are many
+@lru_cache(1)  # most runs of a process share a data set, but there are many splits
 def _load(dataset: str, root: str | None, **options: Any) -> Any:
     return load_dataset(dataset, root, **options)
 
 
 def canonical(value: Any) -> str:
-    """The same text for the same settings."""
+    """JSON that is equal for equal settings."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""What a table shows of its numbers, column by column, and what it says below them."""
+"""The columns of each table, and the notes below it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from lgcn.paper.systems import QUICK_EPOCHS, SYSTEMS
 from lgcn.paper.timing import EPOCHS
 from lgcn.paper.timing import QUICK_EPOCHS as QUICK_TIMED
 
-DIFFERENCE = "Difference: to the first row, honest rule, with its standard error."
+DIFFERENCE = "Difference: to the first row under the honest rule, ± standard error."
 DEVICES = {"cpu": "CPU", "cuda": "GPU"}
-# The numbers of a row on a data set, by name. Accuracies are percent, micro-F1 is a fraction.
+# The numbers of a row on a data set, by name. Accuracies are in percent, micro-F1 is a fraction.
 Entry = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its title, and the text it has for an entry."""
+    """A column of a table: its title, and the text of an entry in it."""
 
     title: str
     text: Callable[[Entry], str]
@@ -25,7 +25,7 @@ class Column:
 
 
 def columns(target: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
-    """The columns of a table for each data set."""
+    """The columns that a table has per data set."""
     printed = Column("paper", _printed)
     honest = Column("honest", honest_score, bold=True)
     released = Column("released rule", lambda e: _score(e, "released"))
@@ -77,7 +77,7 @@ def _score(entry: Entry, key: str) -> str:
 
 
 def honest_score(entry: Entry) -> str:
-    """Mean, deviation and number of runs."""
+    """Mean, standard deviation and number of runs."""
     if entry["honest"] is None:
         return "-"
     done, wanted = entry["seeds"], entry["seeds_wanted"]
@@ -103,68 +103,69 @@ def _time(entry: Entry, where: str) -> str:
 
 
 def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
-    """What has to be said below a table."""
+    """The notes below a table."""
     texts = [
-        "Mean ± standard deviation (seeds). Honest: the test score at the epoch with the best "
-        "validation score. Released rule: the highest test score of all epochs at which "
-        "validation did not get worse, as the authors' program reports it; it looks at the test "
-        "set."
+        "Mean ± standard deviation (number of seeds). Honest: the test score at the epoch with "
+        "the best validation score. Released rule: the highest test score of all epochs at which "
+        "the validation score did not fall, as the authors' program reports it; this rule uses "
+        "the test set."
     ]
     if plan.quick:
         texts.insert(
             0,
-            f"Made by --quick, one seed, at most {QUICK_EPOCHS} epochs, narrow networks on PPI: "
-            "this shows that everything runs, and the scores mean nothing.",
+            f"Made by --quick: one seed, at most {QUICK_EPOCHS} epochs, narrow networks on PPI. "
+            "This shows that everything runs; the scores mean nothing.",
         )
     if "ppi-rederived" in plan.datasets:
         texts.append(
-            "ppi-rederived has the graphs and features of PPI with labels that were re-derived "
-            "from gene annotations: its scores are not PPI scores, and the paper's numbers that "
-            "stand beside them are for PPI."
+            "ppi-rederived has the graphs and features of PPI, and labels that were derived again "
+            "from gene annotations. Its scores are not PPI scores; the paper's numbers beside "
+            "them are for PPI."
         )
     if any(row.system == "gat" and row.printed for row in plan.rows):
-        texts.append("† The number of GAT's own paper; this paper has no row for it.")
+        texts.append("† From the GAT paper; the LGCN paper has no row for GAT.")
     if any(row.system == "deepwalk" for row in plan.rows) and "pubmed" in plan.datasets:
         texts.append(
-            "DeepWalk by its paper has 20 walks a node on Pubmed instead of 80, for their time."
+            "DeepWalk with the settings of its paper: 20 walks per node on Pubmed instead of 80, "
+            "to save time."
         )
     if plan.limits and set(plan.datasets) & set(PROTEINS) and not plan.quick:
-        steps = "On PPI's graphs LGCN_sub and GAT are trained for a thousand steps."
+        steps = "On the PPI graphs, LGCN_sub and GAT are trained for 1000 steps."
         texts.append(_most_epochs() if plan.target == "best-ppi" else steps)
     if plan.target == "table3":
         texts.append(
-            "Label cells: the share of all pairs of node and label that are right, which is what "
-            "the released scoring function computes."
+            "Label cells: the share of all (node, label) pairs that are predicted correctly, which "
+            "is what the released scoring function computes."
         )
     if plan.target == "table5":
         epochs = QUICK_TIMED if plan.quick else EPOCHS
         texts.append(
-            f"Nodes: of an iteration of training. Seconds: {epochs} epochs of training alone; in "
-            "brackets times as long as GCN's. The paper's are 100 epochs on a TITAN Xp."
+            f"Nodes: in one training iteration. Seconds: {epochs} epochs of training without "
+            "evaluation; in brackets, relative to GCN. The paper measured 100 epochs on a TITAN Xp."
         )
     if plan.target == "figure5":
         texts.append(
-            "The paper's figure prints no numbers; those of its k are from Tables 2 and 3."
+            "The paper's figure prints no numbers; those at the paper's k are from Tables 2 and 3."
         )
     if plan.target == "ablation":
         texts.append(
-            f"{DIFFERENCE} The second row is the first one's runs, reported by the released rule."
+            f"{DIFFERENCE} The second row has the runs of the first, reported by the released rule."
         )
     if plan.target in BEST:
         texts.append(DIFFERENCE)
     if plan.target == "best-graphs":
         texts.append(
-            "20 training nodes a class and 500 validation nodes; (half): 50 / 25 / 25 % of the "
-            "nodes. Each seed draws its own split, so that differences are those of runs of one "
+            "20 training nodes per class and 500 validation nodes; (half): 50 / 25 / 25 % of the "
+            "nodes. Each seed draws its own split, so differences are between runs with the same "
             "seed."
         )
     if any(entry["seeds"] < entry["seeds_wanted"] for entry in entries):
-        texts.append("Where runs are missing, the seeds that there are stand behind the score.")
+        texts.append("Where runs are missing, the score is the mean of the seeds that were run.")
     return texts
 
 
 def _most_epochs() -> str:
-    """What the LGCN's preset and the others have on PPI's graphs."""
+    """The limits of the LGCN and the other systems on the PPI graphs."""
     from lgcn.training import Settings
 
     own = Settings.create(dataset="ppi", preset="best").optimisation.max_epochs
@@ -172,4 +173,4 @@ def _most_epochs() -> str:
         f"{SYSTEMS[name].title} {limit['max_epochs']}"
         for name, limit in BEST_PROTEIN_LIMITS.items()
     )
-    return f"Epochs at most: {', '.join([f'LGCN {own}', *others])}."
+    return f"Maximum number of epochs: {', '.join([f'LGCN {own}', *others])}."

@@ -1,32 +1,31 @@
 """Which runs each table, the figure and the ablation need."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, did_you_mean
 from lgcn.paper import printed as paper
 from lgcn.paper.jobs import GRAPHS, Job, make_job
 from lgcn.paper.systems import SYSTEMS
 
 CITATIONS = ("cora", "citeseer", "pubmed")
 PROTEINS = ("ppi", "ppi-rederived")
-# The presets of the LGCN, and what the tables call them.
+# The presets of the LGCN, and their names in the tables.
 PRESETS = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
 SEEDS, PROTEIN_SEEDS, BEST_SEEDS = 10, 3, 20
-# --quick: on PPI an epoch has many steps and the networks are wide, and of the other graphs the one
-# with the fewest edges shows as well as all of them that everything runs.
+# --quick: on PPI, an epoch has many steps and the networks are wide. Of the other graphs, the one
+# with the fewest edges is enough to show that everything runs.
 QUICK_PROTEINS: Mapping[str, Any] = {"max_steps": 2, "hidden_channels": 8, "lgcl_channels": 8}
 QUICK_GRAPHS = ("coauthor_cs",)
-# A thousand steps on PPI for the paper's tables, where these would go on for hundreds of epochs of
-# up to ninety steps. GAT has twenty in an epoch.
+# The paper's tables: 1000 steps on PPI, where these systems would train for hundreds of epochs of
+# up to 90 steps. GAT has 20 steps per epoch.
 PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
     "lgcn": {"max_steps": 1000},
     "gat": {"max_epochs": 50},
 }
 K = (2, 4, 8, 16, 32)
-# As wide as GCNII, and trained on whole graphs like the others beside it.
+# As wide as GCNII, and trained on whole graphs like the other systems of its table.
 WIDE_SAGE: Mapping[str, Any] = {
     "training": "whole",
     "evaluate_on": "graph",
@@ -35,8 +34,8 @@ WIDE_SAGE: Mapping[str, Any] = {
     "lr": 0.001,
     "patience": 100,
 }
-# GraphSAGE has what the LGCN's preset has. GCNII learns more slowly. GAT has been run with less, as
-# its row says.
+# GraphSAGE has as many epochs as the LGCN. GCNII learns more slowly and has more. GAT was run with
+# fewer, as its row says.
 BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
     "gat": {"max_epochs": 300},
     "sage-mean": {"max_epochs": 950},
@@ -44,11 +43,11 @@ BEST_PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
 }
 DEEPWALK_PROGRAM: Mapping[str, Any] = {"walks_per_node": 10, "window": 5, "dimensions": 64}
 
-# Table 5: one network, and two ways to select the sub-graph it trains on.
+# Table 5: one network, and two ways to select the sub-graph for training.
 ONE_HOP: Mapping[str, Any] = {"max_hops": 1, "max_nodes": None, "resample": False}
 ALGORITHM_1: Mapping[str, Any] = {"max_hops": None, "max_nodes": 2000}
 
-# The released program with one option changed, to the paper's text or to none of it.
+# The released program with one option changed, to the value in the paper's text or to another one.
 ABLATION_BASE = "released program"
 ABLATION: dict[str, Mapping[str, Any]] = {
     ABLATION_BASE: {},
@@ -69,7 +68,7 @@ ABLATION: dict[str, Mapping[str, Any]] = {
     "1000 epochs at most": {"max_epochs": 1000},
 }
 
-# The paper's text with more and more of it read otherwise, until it trains.
+# The paper's text, with more and more of it read differently, until it trains.
 KEEP_RATES: Mapping[str, Any] = {"dropout": 0.84, "adj_dropout": 0.001}
 TEXT: dict[str, Mapping[str, Any]] = {
     "text as written": {},
@@ -89,23 +88,23 @@ class Row:
     system: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     printed: Mapping[str, paper.Number] = field(default_factory=dict)
-    datasets: tuple[str, ...] | None = None  # where not on all
+    datasets: tuple[str, ...] | None = None  # if not on all
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A table with all that its runs need to know."""
+    """A table: its data sets, rows and seeds, from which all jobs follow."""
 
     target: str
     title: str
     datasets: tuple[str, ...]
     rows: tuple[Row, ...]
-    seeds: int | None = None  # none: 10, and 3 on PPI
+    seeds: int | None = None  # None: 10, and 3 on PPI
     limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # on PPI, by system
     quick: bool = False
 
     def on(self, dataset: str) -> list[Row]:
-        """The rows that a data set has."""
+        """The rows of a data set."""
         return [row for row in self.rows if row.datasets is None or dataset in row.datasets]
 
     def settings(self, row: Row, dataset: str) -> dict[str, Any]:
@@ -117,7 +116,7 @@ class Plan:
         return {**settings, **system.quick, **(QUICK_PROTEINS if protein else {})}
 
     def jobs(self, row: Row, dataset: str) -> list[Job]:
-        """A run for each seed; one where the seed makes no difference."""
+        """One job per seed; a single one if the seed makes no difference."""
         seeds = self.seeds or (PROTEIN_SEEDS if dataset in PROTEINS else SEEDS)
         if self.quick or not SYSTEMS[row.system].random:
             seeds = 1
@@ -147,10 +146,11 @@ def make_plans(
     Args:
         target: One of :data:`TARGETS`, or ``"all"``.
         datasets, models: Only these. (default: all)
-        seeds: Runs of each system, with seeds from 0. (default: 10; 20 of ``"best"``, 3 on PPI)
-        preset: The one preset of the LGCN. (default: those of each table)
-        quick: One run of a few epochs each, to see that all works; of the graphs without a split,
-            one where none is named. (default: ``False``)
+        seeds: Number of runs per row, with seeds from 0. (default: 10; 20 for ``"best"``, 3 on
+            PPI)
+        preset: Only this preset of the LGCN. (default: those of each table)
+        quick: One run of a few epochs per row, to see that everything works. Of the graphs without
+            a split, it takes one, unless ``datasets`` names others. (default: ``False``)
     """
     check_names("target", [target], [*TARGETS, "all"])
     known_presets = [*PRESETS, *(["best"] if target in BEST else [])]
@@ -159,7 +159,7 @@ def make_plans(
         raise UsageError(f"--seeds must be at least 1, got {seeds}")
     start = {"ablation": "released", "text": "paper", **dict.fromkeys(BEST, "best")}.get(target)
     if start is not None and preset not in (None, start):
-        raise UsageError(f"{target} starts from the preset {start!r}, got --preset {preset}")
+        raise UsageError(f"{target} starts from the preset {start!r}: omit --preset {preset}")
     plans = [TARGETS[name](preset) for name in ([target] if target != "all" else TARGETS)]
     check_names("data set", datasets, _distinct(d for plan in plans for d in plan.datasets), target)
     known = _distinct(row.system for plan in plans for row in plan.rows)
@@ -180,13 +180,11 @@ def make_plans(
 def check_names(
     kind: str, given: Sequence[str], valid: Sequence[str], target: str | None = None
 ) -> None:
-    """Raises UsageError at the first name that is not valid."""
+    """Raises UsageError for the first name that is not valid."""
     for name in given:
         if name not in valid:
-            close = difflib.get_close_matches(name.lower(), valid, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
             where = "there is no" if target in (None, "all") else f"{target} has no"
-            raise UsageError(f"{where} {kind} {name!r}{hint}. Choose from {', '.join(valid)}")
+            raise UsageError(f"{where} {kind} {name!r}: {did_you_mean(name, valid)}")
 
 
 def _distinct(names: Any) -> list[str]:
@@ -194,13 +192,13 @@ def _distinct(names: Any) -> list[str]:
 
 
 def _plain(target: str, *names: str) -> list[Row]:
-    """Systems with one preset."""
+    """Rows of systems that have one preset."""
     numbers = {"gat": paper.GAT} | paper.SCORES[target]
     return [Row(SYSTEMS[name].title, name, {}, numbers.get(name, {})) for name in names]
 
 
 def _lgcn(target: str, preset: str | None, *names: str) -> list[Row]:
-    """A row for each preset, or for the one that was asked for."""
+    """One row per preset, or a row of the chosen preset."""
     presets = {preset: PRESETS[preset]} if preset is not None else PRESETS
     return [
         Row(
@@ -216,7 +214,7 @@ def _lgcn(target: str, preset: str | None, *names: str) -> list[Row]:
 
 def _table2(preset: str | None) -> Plan:
     rows = _plain("table2", "deepwalk")
-    # The printed numbers are from a paper that does not say its settings: these come near them.
+    # The printed numbers are from a paper that does not name its settings; these come close.
     label = f"{SYSTEMS['deepwalk'].title} (its program's defaults)"
     rows += [Row(label, "deepwalk", DEEPWALK_PROGRAM, paper.SCORES["table2"]["deepwalk"])]
     rows += _plain("table2", "planetoid", "chebyshev", "gcn", "gat")
@@ -275,14 +273,14 @@ def _ablation(preset: str | None) -> Plan:
 
 def _text(preset: str | None) -> Plan:
     rows = [Row(label, "lgcn", {"preset": "paper", **changed}) for label, changed in TEXT.items()]
-    title = "The paper's text, and what it takes to train it, accuracy in %"
+    title = "The paper's text, and what has to change for it to train, accuracy in %"
     return Plan("text", title, CITATIONS, tuple(rows))
 
 
 BEST_ROW = "LGCN (best)"
-# The network without LGCLs, with the LGCN's settings or with settings of its own.
+# The network without LGCLs, with the settings of the LGCN or with its own.
 WITHOUT = Row("the same without LGCLs", "lgcn", {"preset": "best", "num_layers": 0})
-SEARCHED_WITHOUT = Row("without LGCLs, searched for itself", "lgcn", {"preset": "best-without"})
+SEARCHED_WITHOUT = Row("without LGCLs, tuned separately", "lgcn", {"preset": "best-without"})
 
 
 def _best(preset: str | None) -> Plan:
@@ -292,7 +290,7 @@ def _best(preset: str | None) -> Plan:
 
 
 def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
-    """The preset, and itself with nothing or with GCN layers in place of its LGCLs."""
+    """The preset, and the preset without LGCLs or with GCN layers instead of them."""
     base = {"preset": "best"}
     return (
         Row(BEST_ROW, "lgcn", base, printed),
@@ -302,9 +300,9 @@ def _best_rows(printed: Mapping[str, paper.Number]) -> tuple[Row, ...]:
 
 
 def _best_graphs(preset: str | None) -> Plan:
-    rivals = [Row(SYSTEMS[name].title, name) for name in ("gcn", "gat", "sage-mean", "mlp")]
-    title = "Other graphs, each system with settings of its own search, accuracy in %"
-    return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), SEARCHED_WITHOUT, *rivals))
+    baselines = [Row(SYSTEMS[name].title, name) for name in ("gcn", "gat", "sage-mean", "mlp")]
+    title = "Other graphs, each system with the settings of its own search, accuracy in %"
+    return Plan("best-graphs", title, GRAPHS, (*_best_rows({}), SEARCHED_WITHOUT, *baselines))
 
 
 def _best_ppi(preset: str | None) -> Plan:

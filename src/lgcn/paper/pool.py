@@ -1,6 +1,7 @@
-"""Tasks in worker processes; one that fails, or takes its process with it, ends no other.
+"""Tasks in worker processes. A task that fails, or whose process is killed, stops no other.
 
-The pool of the standard library gives up all tasks when a worker is killed, for lack of memory say.
+The pools of the standard library give up all tasks when a worker is killed, for example because
+memory runs out.
 """
 
 import multiprocessing
@@ -19,9 +20,9 @@ from lgcn.errors import LGCNError
 
 Task = TypeVar("Task")
 
-# Read by OpenMP (torch, BLAS) and Numba when they are imported.
+# OpenMP (torch, BLAS) and Numba read these when they are imported.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
-GRACE = 2.0  # seconds that a worker has to end
+GRACE = 2.0  # seconds that a worker has to exit
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,15 @@ def run_tasks(
     processes: int = 1,
     threads: int | None = 1,
 ) -> None:
-    """Calls the function for every task in worker processes, in the order of the tasks.
+    """Calls a function with every task in worker processes, in the order of the tasks.
 
     Args:
-        tasks: The tasks, which are pickled.
-        function: Called with a task; one that a new process can import.
-        on_result: Called here with each task and what the function returned, or a
-            :class:`Failure`.
-        processes: Workers at a time. (default: 1)
-        threads: Threads of torch and Numba in a worker; ``None`` leaves it to them. (default: 1)
+        tasks: The tasks; they are pickled.
+        function: Called with a task; a new process must be able to import it.
+        on_result: Called in this process with each task and its result, or a :class:`Failure`.
+        processes: Number of workers. (default: 1)
+        threads: Threads of torch and Numba per worker; ``None`` uses their defaults.
+            (default: 1)
     """
     waiting = deque(tasks)
     idle: list[_Worker] = []
@@ -59,7 +60,7 @@ def run_tasks(
                 busy[worker.connection] = (worker, waiting[0])
                 if worker.give(waiting[0]):
                     waiting.popleft()
-                else:  # it was killed while it was idle
+                else:  # it was killed while idle
                     busy.pop(worker.connection)[0].end()
             for ready in connection.wait(list(busy)):
                 worker, task = busy.pop(ready)
@@ -89,7 +90,7 @@ class _Worker:
         self.process = context.Process(target=_work, args=(other, function), daemon=True)
         with _environment(threads), _no_interrupts():
             self.process.start()
-        other.close()  # so that the end of the process ends the connection
+        other.close()  # so that the connection closes when the process ends
 
     def give(self, task: Any) -> bool:
         try:
@@ -105,8 +106,8 @@ class _Worker:
         if code >= 0:
             return f"its process ended with exit code {code}"
         name = signal.Signals(-code).name
-        memory = ", perhaps for lack of memory" if name == "SIGKILL" else ""
-        return f"its process was ended by {name}{memory}"
+        memory = ", perhaps because memory ran out" if name == "SIGKILL" else ""
+        return f"its process was killed by {name}{memory}"
 
     def end(self) -> None:
         self.connection.close()
@@ -119,7 +120,7 @@ class _Worker:
 
 def _work(tasks: Any, function: Callable[[Any], Any]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with suppress(EOFError, OSError):  # the other side is gone
+    with suppress(EOFError, OSError):  # the parent has ended
         while True:
             task = tasks.recv()
             try:
@@ -132,7 +133,7 @@ def _work(tasks: Any, function: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """No worker goes on after the program that wants its result was killed."""
+    """Ends a worker when its parent process was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
@@ -156,16 +157,16 @@ def _environment(threads: int | None) -> Iterator[None]:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Processes that start meanwhile never see Ctrl-C: a terminal sends it to all of them.
+    """Processes that start in this context ignore Ctrl-C, which a terminal sends to all of them.
 
-    The parent ends them; else each would print where it was interrupted.
+    The parent ends them; otherwise each would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # which lets signals through when it starts
+    resource_tracker.ensure_running()  # because it unblocks signals when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

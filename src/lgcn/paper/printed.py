@@ -1,10 +1,10 @@
-"""The numbers that the paper prints, and those of GAT's paper, which it does not have a row for."""
+"""The numbers printed in the paper, and those of the GAT paper, which has no row in it."""
 
 from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """A printed number: percent, or a fraction for PPI; the deviation where there is one."""
+    """A printed number: percent, or a fraction for PPI; with its standard deviation, if printed."""
 
     mean: float
     std: float | None = None
@@ -19,7 +19,7 @@ def _citations(*values: float | tuple[float, float]) -> Row:
 
 
 def _ppi(mean: float, std: float | None = None) -> Row:
-    # No rows of its own has the variant with other labels: what stands beside it is PPI's.
+    # The variant with other labels has no printed numbers; those of PPI are shown.
     return {"ppi": Number(mean, std), "ppi-rederived": Number(mean, std)}
 
 
@@ -53,7 +53,7 @@ SCORES: dict[str, dict[str, Row]] = {
     },
 }
 
-# Table 5: nodes of an iteration, and seconds of 100 epochs on a TITAN Xp.
+# Table 5: nodes per iteration, and seconds for 100 epochs on a TITAN Xp.
 NODES: dict[str, Row] = {
     "gcn": _citations(2708, 3327, 19717),
     "lgcn-whole": _citations(2708, 3327, 19717),

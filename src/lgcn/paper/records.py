@@ -1,20 +1,18 @@
-"""The record of a run: what it says, where it lies, and whether it is still worth something."""
+"""Records of runs: what they contain, where they are stored, and when they are outdated."""
 
-import json
 import math
-import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lgcn.errors import DataError, LGCNError
 from lgcn.paper.jobs import Job, canonical, command, full_settings, run_job
+from lgcn.paper.json_lines import put_lines, read_lines
 from lgcn.paper.systems import SYSTEMS
-from lgcn.utils.files import atomic, read_json
 
 FORMAT = 1
-# What a record keeps of the result of a run.
+SUFFIX = ".jsonl"
+# The parts of a run's result that its record keeps.
 RESULT_KEYS = (
     "metric",
     "val_score",
@@ -47,14 +45,14 @@ NEEDED_KEYS = ("metric", "val_score", "test_score", "test_score_released_rule", 
 
 
 def run_and_record(job: Job, root: str | None = None, device: str = "cpu") -> dict[str, Any]:
-    """Trains and scores; gives the record of it."""
+    """Trains and scores a system; returns the record of the run."""
     result = run_job(job, root, device)
     used = device if SYSTEMS[job.system].function is None else "cpu"
     return make_record(job, result, machine(used))
 
 
 def make_record(job: Job, result: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a run, checked for the scores that tables need."""
+    """The record of a run, checked for the scores that tables need."""
     _check(result)
     return {
         "format": FORMAT,
@@ -66,75 +64,120 @@ def make_record(job: Job, result: Mapping[str, Any], machine: Mapping[str, Any])
     }
 
 
-def record_path(folder: Path, job: Job) -> Path:
-    return folder / "runs" / f"{job.id}.json"
+def read_records(path: str | Path) -> list[dict[str, Any]]:
+    """The records of one table, or of all tables of a folder.
+
+    One record per run: ``job`` (system, data set, seed, settings that were chosen), ``command``
+    that repeats the run, all ``settings``, ``result`` and ``machine``. With pandas, one row per
+    run::
+
+        import pandas as pd
+        from lgcn.paper.records import read_records
+
+        runs = pd.json_normalize(read_records("benchmarks/paper/records/table2.jsonl"))
+        runs.groupby(["job.dataset", "job.system"])["result.test_score"].agg(["mean", "std"])
+
+    ``pd.read_json(path, lines=True)`` reads a file as well, with a column of dicts per part.
+
+    Args:
+        path: A file of JSON lines, or a folder of such files.
+
+    Raises:
+        DataError: A file is missing, or a line of it is damaged.
+    """
+    path = Path(path)
+    files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise DataError(f"there are no records in {path}")
+    records: list[dict[str, Any]] = []
+    for file in files:
+        found = read_lines(file, job_key)
+        if found.damaged:
+            raise DataError(f"{file} is damaged in line {found.damaged[0]}")
+        records += found.records.values()
+    return records
 
 
-def read_record(folder: Path, job: Job) -> tuple[dict[str, Any] | None, str | None]:
-    """The record of a job, or none and, where there is a file, why it is not used."""
-    path = record_path(folder, job)
-    try:
-        record = read_json(path)
-    except FileNotFoundError:
-        return None, None
-    except DataError:
-        return None, f"{path} is damaged"
-    try:
-        if record["format"] != FORMAT:
-            return None, f"{path} is of another version of lgcn"
-        if canonical(record["job"]) != canonical(job.to_dict()):
-            return None, f"{path} is the record of another run"
-        changed = changed_setting(record["settings"], job)
-        if changed:
-            return None, f"{path} is older than the preset, which now has another {changed}"
-        _check(record["result"])
-    except (KeyError, TypeError, AttributeError, LGCNError):
-        return None, f"{path} is damaged"
-    return record, None
+def job_key(record: Any) -> tuple[str, str, str, int]:
+    """What identifies the run of a record, in the order of the lines of a file."""
+    job = record["job"]
+    dataset, system, seed = job["dataset"], job["system"], job["seed"]
+    if not (isinstance(dataset, str) and isinstance(system, str) and type(seed) is int):
+        raise ValueError("the names of a job must be strings, and its seed an integer")
+    return dataset, system, canonical(job["settings"]), seed
 
 
-def write_record(folder: Path, job: Job, record: Mapping[str, Any]) -> None:
-    """A line for each part: a thousand records stay small, and differences can be read."""
-    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
-    with atomic(record_path(folder, job)) as temporary:
-        temporary.write_text("{" + ",\n ".join(lines) + "}\n", encoding="utf-8")
+class Records:
+    """All records in the output folder of ``lgcn reproduce``, in ``records/TABLE.jsonl``.
+
+    A run that several tables need has one record, in the file of the table that ran it first.
+
+    Args:
+        folder: The output folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "records"
+        self.damaged: list[str] = []  # lines that cannot be read
+        self._files: dict[tuple[Any, ...], Path] = {}
+        self._records: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
+            found = read_lines(path, job_key)
+            self.damaged += [f"line {number} of {path} is damaged" for number in found.damaged]
+            for key, record in found.records.items():
+                self._files.setdefault(key, path)
+                self._records.setdefault(key, record)
+
+    def find(self, job: Job) -> tuple[dict[str, Any] | None, str | None]:
+        """The record of a job; or none and, if there is one that cannot be used, the reason."""
+        key = job_key({"job": job.to_dict()})
+        record = self._records.get(key)
+        if record is None:
+            return None, None
+        name = f"the record of {job.id} in {self._files[key]}"
+        try:
+            if record["format"] != FORMAT:
+                return None, f"{name} is from another version of lgcn"
+            changed = changed_setting(record["settings"], job)
+            if changed:
+                return None, f"{name} is outdated: the preset now has another {changed}"
+            _check(record["result"])
+        except (KeyError, TypeError, AttributeError, LGCNError):
+            return None, f"{name} is damaged"
+        return record, None
+
+    def add(self, table: str, *records: dict[str, Any]) -> None:
+        """Writes records of runs; those of jobs that a file has already are replaced there."""
+        files: dict[Path, list[dict[str, Any]]] = {}
+        for record in records:
+            key = job_key(record)
+            path = self._files.setdefault(key, self.folder / f"{table}{SUFFIX}")
+            self._records[key] = record
+            files.setdefault(path, []).append(record)
+        for path, own in files.items():
+            put_lines(path, own, job_key)
 
 
 def machine(device: str) -> dict[str, Any]:
     """The machine and the versions that a record belongs to."""
-    import numba
     import torch
-    import torch_geometric
 
     import lgcn
     from lgcn.training.setup import pick_device
+    from lgcn.utils.machine import hardware_and_versions
 
-    cpu = platform.processor()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        named = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        cpu = named[0].partition(":")[2].strip() if named else cpu
-    found = {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-        "numba": numba.__version__,
-        "lgcn": lgcn.__version__,
-    }
-    if pick_device(device).type == "cuda":
-        found |= {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda}
+    device = pick_device(device).type
+    found = {**hardware_and_versions(device), "lgcn": lgcn.__version__}
+    if device == "cuda":
         # "highest" is float32 itself; "high" lets matrix products use TensorFloat-32.
         found["float32_products"] = torch.get_float32_matmul_precision()
     return found
 
 
 def changed_setting(recorded: Mapping[str, Any], job: Job) -> str | None:
-    """A setting that the run had otherwise than it would have now.
+    """A setting that has another value now than it had in the run; none if all are equal.
 
-    A setting that is newer than the record had the value that switches it off.
+    A setting that did not exist yet had its default value.
     """
     before, now = {**BEFORE, **recorded}, full_settings(job)
     differ = (key for key in now if canonical(before.get(key)) != canonical(now[key]))
@@ -145,4 +188,4 @@ def _check(result: Mapping[str, Any]) -> None:
     for key in NEEDED_KEYS:
         value = result.get(key)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            raise LGCNError(f"the run gave no {key.replace('_', ' ')}, got {value!r}")
+            raise LGCNError(f"the run has no {key.replace('_', ' ')}, got {value!r}")

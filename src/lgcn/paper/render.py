@@ -1,7 +1,9 @@
-"""Tables as Markdown, CSV and text on a terminal, and a page that joins them."""
+"""Tables as Markdown, CSV and text on a terminal, and the page with all tables of a folder."""
 
 import csv
 import io
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,36 +15,41 @@ if TYPE_CHECKING:
 
 HEADING = """# The paper's experiments
 
-Made by `lgcn reproduce`. Each table has the paper's number, ours under the honest rule, which is
-the one that counts, and ours under the rule of the authors' released program. All numbers of a
-table are in a CSV file beside it; each run has a record in `runs/`, with the command that repeats
-it.
+Made by `lgcn reproduce`. Each table shows the number in the paper, our number under the honest
+rule, which is the one that counts, and our number under the rule of the authors' released program.
+
+- `TABLE.csv` has all numbers of a table, unrounded.
+- `records/TABLE.jsonl` has one line per run: its settings, result and machine, and the command that
+  repeats it. `lgcn.paper.records.read_records("records")` reads them in Python. A run that several
+  tables need is in the file of the first of them.
+- `times.jsonl` has the training times of Table 5.
 """
+SECTION = re.compile(r"<!-- begin (?P<target>\S+) -->\n(?P<text>.*?)<!-- end (?P=target) -->", re.S)
 
 
-def markdown(table: Table, options: str, picture: bool) -> str:
-    """The table with its picture, notes and commands.
+def markdown(table: Table, options: str, chart: bool) -> str:
+    """The table with its chart, notes and commands.
 
     Args:
         table: The table.
-        options: Those of the command line that makes it.
-        picture: Whether there is one beside it.
+        options: Options of the command that makes the table.
+        chart: Whether the folder has a chart of it.
     """
     lines = [f"## {table.title}", ""]
     lines += _long(table) if table.target == "table5" else wide(table)
     lines += [""]
-    if picture:
-        lines += [f"![{table.title}]({table.target}.png)", ""]
+    if chart:
+        lines += [f"![{table.title}]({table.target}.svg)", ""]
     lines += [f"- {note}" for note in table.notes]
     made_by = f"lgcn reproduce {table.target} {options}".strip()
-    lines += ["", f"Made by `{made_by}`. A run of each row:", "", "```"]
+    lines += ["", f"Made by `{made_by}`. The command of a run, by row:", "", "```"]
     width = max(len(label) for label in table.commands)
     lines += [f"{label:{width}}  {text}" for label, text in table.commands.items()]
     return "\n".join([*lines, "```", ""])
 
 
 def wide(table: Table) -> list[str]:
-    """A row for each system; the columns of all data sets side by side."""
+    """One row per system, with the columns of all data sets side by side."""
     header = [table.rows]
     for dataset in table.datasets:
         header += [f"{title_of(dataset)}: {column.title}" for column in table.columns]
@@ -59,7 +66,7 @@ def wide(table: Table) -> list[str]:
 
 
 def _long(table: Table) -> list[str]:
-    """A row for each data set and system."""
+    """One row per data set and system."""
     header = ["data set", table.rows, *(column.title for column in table.columns)]
     rows = [
         [title_of(entry["dataset"]), entry["row"]]
@@ -75,13 +82,13 @@ def _lines(header: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def _bold(text: str) -> str:
-    """The number in bold, not the seeds behind it."""
+    """Makes the number bold, but not the number of seeds after it."""
     number, bracket, rest = text.partition(" (")
     return text if number in ("", "-") else f"**{number}**{bracket}{rest}"
 
 
 def csv_text(table: Table) -> str:
-    """All numbers, unrounded, a line for each row and data set."""
+    """All numbers, unrounded, one line per row and data set."""
     file = io.StringIO()
     names = dict.fromkeys(name for entry in table.entries for name in entry)
     writer = csv.DictWriter(file, list(names), lineterminator="\n")
@@ -91,7 +98,7 @@ def csv_text(table: Table) -> str:
 
 
 def terminal(table: Table) -> "RichTable":
-    """The table for a terminal: narrow, a section for each data set."""
+    """The table for a terminal: narrow, with one section per data set."""
     from rich.markup import escape
     from rich.table import Table as RichTable
 
@@ -114,10 +121,21 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_index(folder: Path, targets: list[str]) -> Path:
-    """README.md: all tables of these that the folder has."""
-    pages = (folder / f"{target}.md" for target in targets)
-    texts = [page.read_text("utf-8") for page in pages if page.is_file()]
+def write_page(folder: Path, sections: Mapping[str, str], order: Sequence[str]) -> Path:
+    """Writes README.md with these sections and those of other tables that it had before.
+
+    Args:
+        folder: The output folder.
+        sections: Text of each table that was made, by target.
+        order: All targets, in the order of the page.
+    """
     path = folder / "README.md"
+    before = path.read_text("utf-8") if path.is_file() else ""
+    found = {match["target"]: match["text"] for match in SECTION.finditer(before)} | dict(sections)
+    texts = [
+        f"<!-- begin {target} -->\n{found[target]}<!-- end {target} -->\n"
+        for target in order
+        if target in found
+    ]
     write_text(path, "\n".join([HEADING, *texts]))
     return path

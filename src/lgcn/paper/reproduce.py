@@ -1,4 +1,4 @@
-"""From plans to files: what cannot be made is left out and named, the rest is run and rendered."""
+"""From plans to files: runs what is missing, writes the tables, and names what is left out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from lgcn.paper.timing import Timing, measure, read_times, write_times
 
 
 @dataclass
-class Report:
+class Reproduction:
     """What was made, and what was not."""
 
     tables: list[Table] = field(default_factory=list)
@@ -43,28 +43,29 @@ def reproduce(
     run: Callable[..., dict[str, Any]] = run_and_record,
     on_run: OnRun | None = None,
     on_timing: Callable[[list[str]], None] | None = None,
-) -> Report:
-    """Runs what has no record yet and writes all tables.
+) -> Reproduction:
+    """Runs the jobs that have no record yet and writes all tables.
 
     Args:
-        plans: What to make.
-        folder: Where records, tables and pictures go.
-        options: Those of the command line that makes the tables, for them to name.
+        plans: The tables to make.
+        folder: Output folder for records, tables and charts.
+        options: Options of the command that makes the tables, which is shown below them.
             (default: none)
         root: Folder of the data files. (default: see :func:`lgcn.load_dataset`)
         device: ``"cpu"`` or ``"cuda"``. (default: ``"cpu"``)
-        processes: Runs at a time. (default: 1)
-        run: Called with a job, root and device, in a process of its own.
+        processes: Number of runs at the same time. (default: 1)
+        run: Called with a job, root and device in a worker process. (default: the real run)
         on_run: Called after each run. (default: nothing)
-        on_timing: Called before times are measured on some data sets. (default: nothing)
+        on_timing: Called with the names of the data sets before times are measured.
+            (default: nothing)
     """
-    report = Report()
+    report = Reproduction()
     checked = [_possible(plan, root) for plan in plans]
     report.left_out = list(dict.fromkeys(text for _, texts in checked for text in texts))
     possible = [(plan, texts) for plan, texts in checked if plan.datasets and plan.rows]
     if not possible:
-        raise LGCNError("there is nothing to make: " + "; ".join(report.left_out))
-    jobs = [job for plan, _ in possible for job in plan.all_jobs()]
+        raise LGCNError("there is nothing to reproduce: " + "; ".join(report.left_out))
+    jobs = {plan.target: plan.all_jobs() for plan, _ in possible}
     one = partial(run, root=root, device=device)
     outcome = run_jobs(jobs, folder, one, processes=processes, on_run=on_run)
     report.run, report.reused = outcome.run, outcome.reused
@@ -79,7 +80,7 @@ def reproduce(
 
 
 def _possible(plan: Plan, root: str | None) -> tuple[Plan, list[str]]:
-    """The plan without data sets that are not here and systems that lack an extra; and these."""
+    """The plan without missing data sets and systems that need a missing extra; and their names."""
     from lgcn.datasets import dataset_files
 
     left_out = []
@@ -104,16 +105,16 @@ def _measure(
     folder: Path,
     root: str | None,
     device: str,
-    report: Report,
+    report: Reproduction,
     on_timing: Callable[[list[str]], None] | None,
 ) -> None:
-    """Times that are not known yet, after all runs: nothing else may use the cores meanwhile."""
+    """Measures the missing times after all runs, so that nothing else uses the cores."""
 
     def done(timing: Timing, result: Any) -> None:
         if isinstance(result, Failure):
             report.failed.append((f"times of {timing.name}", result.message, ""))
         else:
-            write_times(folder, timing, result)
+            write_times(folder, result)
 
     wanted = [timings(plan, dataset, device) for dataset in plan.datasets]
     todo = [timing for timing in wanted if read_times(folder, timing) is None]
@@ -122,17 +123,17 @@ def _measure(
     run_tasks(todo, partial(measure, root=root), done, threads=None)
 
 
-def _write(report: Report, folder: Path, options: str) -> None:
-    pictures = find_spec("matplotlib") is not None
-    if not pictures:
-        report.left_out.append(f"pictures are left out: they need matplotlib, {INSTALL}")
+def _write(report: Reproduction, folder: Path, options: str) -> None:
+    charts = find_spec("matplotlib") is not None
+    if not charts:
+        report.left_out.append(f"charts are left out: they need matplotlib, {INSTALL}")
     for table in report.tables:
-        page, numbers = (folder / f"{table.target}.{kind}" for kind in ("md", "csv"))
-        render.write_text(page, render.markdown(table, options, pictures))
+        numbers = folder / f"{table.target}.csv"
         render.write_text(numbers, render.csv_text(table))
-        report.files += [page, numbers]
-        if pictures:
+        report.files.append(numbers)
+        if charts:
             from lgcn.paper.charts import draw
 
-            report.files += draw(table, folder)
-    report.files.append(render.write_index(folder, list(TARGETS)))
+            report.files.append(draw(table, folder))
+    sections = {t.target: render.markdown(t, options, charts) for t in report.tables}
+    report.files.append(render.write_page(folder, sections, list(TARGETS)))

@@ -1,30 +1,30 @@
-"""Runs the jobs that have no record yet, several at a time, and writes a record after each."""
+"""Runs the jobs that have no record yet, several at a time, and records each when it ends."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lgcn.paper.jobs import Job
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.paper.records import read_record, write_record
+from lgcn.paper.records import Records
 
-# Called after each run with the job, its record or failure, runs done, and runs to do.
+# Called after each run with the job, its record or failure, the runs done, and all runs to do.
 OnRun = Callable[[Job, "dict[str, Any] | Failure", int, int], None]
 
 
 @dataclass
 class Outcome:
-    """What became of the jobs."""
+    """What happened to the jobs."""
 
-    reused: int = 0  # had a record
+    reused: int = 0  # jobs that had a record
     run: int = 0
     failed: list[tuple[Job, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Mapping[str, Sequence[Job]],
     folder: Path,
     run: Callable[[Job], dict[str, Any]],
     *,
@@ -33,36 +33,42 @@ def run_jobs(
 ) -> Outcome:
     """Runs every job once that has no record in the folder.
 
-    A record is written as soon as its run is done, so that ending the program at any time loses the
-    runs in progress alone.
+    This process writes each record as soon as the run ends. If the program is stopped, only the
+    runs in progress are lost.
 
     Args:
-        jobs: The jobs; of equal ones, one is run.
-        folder: Where the records are.
-        run: Gives the record of a job; called in processes of one thread each.
-        processes: Runs at a time. (default: 1)
+        jobs: The jobs by table. A job that several tables need is run for the first of them.
+        folder: The output folder with the records.
+        run: Returns the record of a job; called in worker processes with one thread each.
+        processes: Number of runs at the same time. (default: 1)
         on_run: Called after each run. (default: nothing)
     """
     outcome = Outcome()
-    todo = {}
-    for job in {job.id: job for job in jobs}.values():
-        record, why = read_record(folder, job)
+    records = Records(folder)
+    outcome.notes += [f"{line} and ignored" for line in records.damaged]
+    wanted: dict[str, tuple[str, Job]] = {}
+    for table, own in jobs.items():
+        for job in own:
+            wanted.setdefault(job.id, (table, job))
+    todo = []
+    for _, job in wanted.values():
+        record, why = records.find(job)
         if record is not None:
             outcome.reused += 1
             continue
         if why is not None:
             outcome.notes.append(f"{why}; it was run again")
-        todo[job.id] = job
+        todo.append(job)
 
     def done(job: Job, result: dict[str, Any] | Failure) -> None:
         if isinstance(result, Failure):
             outcome.failed.append((job, result.message))
         else:
-            write_record(folder, job, result)
+            records.add(wanted[job.id][0], result)
             outcome.run += 1
         if on_run is not None:
             on_run(job, result, outcome.run + len(outcome.failed), len(todo))
 
-    order = sorted(todo.values(), key=lambda job: -job.cost)  # cores stay busy to the end
+    order = sorted(todo, key=lambda job: -job.cost)  # so that all cores stay busy to the end
     run_tasks(order, run, done, processes=processes)
     return outcome

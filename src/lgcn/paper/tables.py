@@ -1,4 +1,4 @@
-"""Tables of what the records on disk say: nothing else goes into a table."""
+"""Tables of the records on disk: no number comes from anywhere else."""
 
 import math
 import statistics
@@ -12,37 +12,37 @@ from lgcn.paper import printed as paper
 from lgcn.paper.jobs import GRAPHS, Job, command
 from lgcn.paper.layout import DEVICES, Column, Entry
 from lgcn.paper.plans import BEST, PROTEINS, Plan, Row
-from lgcn.paper.records import read_record
+from lgcn.paper.records import Records
 from lgcn.paper.systems import SYSTEMS
 from lgcn.paper.timing import EPOCHS, QUICK_REPEATS, REPEATS, Timing, read_times
 from lgcn.paper.timing import QUICK_EPOCHS as QUICK_TIMED
 
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed", "ppi": "PPI"}
-# The selection rule alone, in the ablation: a row that needs no run of its own.
+# In the ablation: only the selection rule changes, which needs no runs of its own.
 RULE_ROW = "reported by the released rule"
 ROUGH_PRODUCTS = (
-    "Runs whose record says so had matrix products in TensorFloat-32, with "
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1."
+    'Runs with "float32_products": "high" in their record computed matrix products in '
+    "TensorFloat-32 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1)."
 )
-# Records, or what was measured, by seed.
+# Records or results by seed.
 Results = dict[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: for each row and data set an entry of numbers, which columns show as text.
+    """A table: one entry of numbers per row and data set, which columns show as text.
 
-    Accuracies are percent, and micro-F1 is a fraction, as in the paper.
+    Accuracies are in percent and micro-F1 is a fraction, as in the paper.
     """
 
     target: str
     title: str
-    rows: str  # what a row is
+    rows: str  # header of the first column
     datasets: tuple[str, ...]
     columns: tuple[Column, ...]
     entries: tuple[Entry, ...]
     notes: tuple[str, ...]
-    commands: Mapping[str, str] = field(default_factory=dict)  # of a run, by row
+    commands: Mapping[str, str] = field(default_factory=dict)  # of one run, by row
 
     def entry(self, row: str, dataset: str) -> Entry | None:
         found = (e for e in self.entries if e["row"] == row and e["dataset"] == dataset)
@@ -58,13 +58,14 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
 
     Args:
         plan: The plan.
-        folder: Where the records are.
-        notes: What else is to be said below it, such as what is left out. (default: nothing)
+        folder: Output folder of ``lgcn reproduce`` with the records.
+        notes: Further notes, such as what is left out. (default: none)
     """
+    stored = Records(folder)
     entries, results, products = [], {}, set()
     for dataset in plan.datasets:
         for row in plan.on(dataset):
-            records = _records(plan, row, dataset, folder)
+            records = _records(plan, row, dataset, stored)
             found = {seed: record["result"] for seed, record in records.items()}
             results[row.label, dataset] = found
             entries.append(_entry(plan, row, dataset, found))
@@ -93,7 +94,7 @@ def title_of(dataset: str) -> str:
 
 
 def timings(plan: Plan, dataset: str, device: str) -> Timing:
-    """What Table 5 measures on a data set: the training of its rows."""
+    """What Table 5 measures on a data set: the training time of each row."""
     full = Plan(plan.target, plan.title, plan.datasets, plan.rows)  # no limit of epochs
     variants = {row.label: full.jobs(row, dataset)[0] for row in plan.on(dataset)}
     if plan.quick:
@@ -101,8 +102,8 @@ def timings(plan: Plan, dataset: str, device: str) -> Timing:
     return Timing(dataset, device, variants, EPOCHS, REPEATS)
 
 
-def _records(plan: Plan, row: Row, dataset: str, folder: Path) -> Results:
-    records = {job.seed: read_record(folder, job)[0] for job in plan.jobs(row, dataset)}
+def _records(plan: Plan, row: Row, dataset: str, stored: Records) -> Results:
+    records = {job.seed: stored.find(job)[0] for job in plan.jobs(row, dataset)}
     return {seed: record for seed, record in records.items() if record is not None}
 
 
@@ -145,14 +146,14 @@ def _entry(plan: Plan, row: Row, dataset: str, found: Results) -> Entry:
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """The mean, and the deviation of a sample where there are two values at least."""
+    """The mean, and the sample standard deviation if there are at least two values."""
     if not values:
         return None, None
     return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def _add_times(plan: Plan, folder: Path, entries: list[Entry]) -> list[str]:
-    """Adds the seconds of training, and gives a note on what they were measured on."""
+    """Adds the training times; returns a note that names the machines."""
     machines: list[str] = []
     printed = {row.label: paper.SECONDS[row.system] for row in plan.rows if row.printed}
     first = plan.rows[0].label if plan.rows[0].system == "gcn" else None
@@ -170,13 +171,13 @@ def _add_times(plan: Plan, folder: Path, entries: list[Entry]) -> list[str]:
                 mine, base = seconds.get(entry["row"]), seconds.get(first or "")
                 entry[f"train_seconds_{where}"] = mine
                 entry[f"times_gcn_{where}"] = mine / base if mine and base else None
-    return [f"Our seconds: {'; '.join(dict.fromkeys(machines))}."] if machines else []
+    return [f"Our times: {'; '.join(dict.fromkeys(machines))}."] if machines else []
 
 
 def _with_differences(
     entries: list[Entry], base_row: str, results: Mapping[tuple[str, str], Results]
 ) -> list[Entry]:
-    """Adds what each change does to the first row."""
+    """Adds the difference of each entry to the first row."""
     bases = {entry["dataset"]: entry for entry in entries if entry["row"] == base_row}
     result = []
     for entry in entries:
@@ -194,11 +195,11 @@ def _with_differences(
 
 
 def _with_rule(entries: list[Entry], base_row: str) -> list[Entry]:
-    """Adds the change of the selection rule alone, below the first row, whose runs it is of."""
+    """Adds a row below the first: the same runs, reported by the released rule."""
     result = []
     for entry in entries:
         result.append(entry)
-        if entry["row"] == base_row:  # the error is that of the runs' differences
+        if entry["row"] == base_row:  # the standard error is that of differences within a run
             rule = {"row": RULE_ROW, "honest": None, "honest_std": None}
             gain = {"difference": entry["rule_gain"], "difference_error": entry["rule_gain_error"]}
             result.append(entry | rule | gain)
@@ -206,7 +207,7 @@ def _with_rule(entries: list[Entry], base_row: str) -> list[Entry]:
 
 
 def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
-    """Of two means, with the standard error that independent runs give it."""
+    """The difference of two means, and its standard error for independent runs."""
     if entry["honest"] is None or base["honest"] is None:
         return None, None
     shift = entry["honest"] - base["honest"]
@@ -217,7 +218,7 @@ def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
 
 
 def _paired_difference(own: Results, base: Results) -> tuple[float | None, float | None]:
-    """The mean difference of runs of one seed, which draws their split, and its standard error."""
+    """The mean difference between runs with the same seed and split, and its standard error."""
     seeds = own.keys() & base.keys()
     shifts = [100 * (own[seed]["test_score"] - base[seed]["test_score"]) for seed in seeds]
     shift, spread = mean_and_std(shifts)
@@ -225,7 +226,7 @@ def _paired_difference(own: Results, base: Results) -> tuple[float | None, float
 
 
 def _general_command(plan: Plan, row: Row) -> str:
-    """Of a run on any data set with any seed."""
+    """The command of a run of the row, with placeholders for data set and seed."""
     dataset = plan.datasets[0]
     own = plan.settings(row, dataset)
     job = Job(row.system, dataset, 0, {**SYSTEMS[row.system].settings, **own})

@@ -1,6 +1,7 @@
-"""Table 5's times of 100 epochs: all variants of a data set in one process, taking turns.
+"""Table 5's training times of 100 epochs.
 
-Turns, because what else the machine does then falls on all of them.
+All variants of a data set take turns in one process, so that other load on the machine slows all
+of them down alike.
 """
 
 import statistics
@@ -10,20 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lgcn.errors import DataError
 from lgcn.paper.jobs import Job, full_settings
-from lgcn.paper.records import FORMAT, changed_setting, machine
-from lgcn.utils.files import read_json, write_json
+from lgcn.paper.json_lines import UNKEYED, put_lines, read_lines
+from lgcn.paper.records import FORMAT, SUFFIX, changed_setting, machine
 
 EPOCHS, REPEATS = 100, 5
 QUICK_EPOCHS, QUICK_REPEATS = 3, 1
-WARM_UP_EPOCHS = 2  # for compilation, untimed
-BUDGET = 120.0  # seconds that the turns of a variant may take; it has one at least
+WARM_UP_EPOCHS = 2  # untimed, for compilation
+BUDGET = 120.0  # seconds for all turns of a variant, which has at least one
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What to measure: variants by name, each with the run that it is the training of."""
+    """What to measure: variants by name, each with the job whose training is timed."""
 
     dataset: str
     device: str
@@ -38,14 +38,14 @@ class Timing:
 
 
 class Times(NamedTuple):
-    """Median seconds of each variant, and what they were measured on."""
+    """Median seconds of each variant, and the machine that they were measured on."""
 
     seconds: dict[str, float]
     machine: str
 
 
 def measure(timing: Timing, root: str | None = None) -> dict[str, Any]:
-    """The seconds of training, from new weights and without evaluation."""
+    """The seconds of training each variant from new weights, without evaluation."""
     from lgcn.datasets import load_dataset
     from lgcn.training import Settings
     from lgcn.training.loop import train_epochs
@@ -83,19 +83,26 @@ def measure(timing: Timing, root: str | None = None) -> dict[str, Any]:
     }
 
 
-def times_path(folder: Path, timing: Timing) -> Path:
-    return folder / "times" / f"{timing.name}.json"
+def times_path(folder: Path) -> Path:
+    """The file of all times: one line per data set, device and number of epochs."""
+    return folder / f"times{SUFFIX}"
 
 
-def write_times(folder: Path, timing: Timing, record: Mapping[str, Any]) -> None:
-    write_json(times_path(folder, timing), record)
+def times_key(record: Any) -> tuple[str, str, int]:
+    """What identifies a record of times."""
+    return str(record["dataset"]), str(record["device"]), int(record["epochs"])
+
+
+def write_times(folder: Path, record: Mapping[str, Any]) -> None:
+    put_lines(times_path(folder), [record], times_key)
 
 
 def read_times(folder: Path, timing: Timing) -> Times | None:
-    """The times, where a record has all of the variants with these settings."""
+    """The times, if there is a record that has all variants with their present settings."""
+    records = read_lines(times_path(folder), times_key).records
+    record = records.get((timing.dataset, timing.device, timing.epochs))
     try:
-        record = read_json(times_path(folder, timing))
-        if record["format"] != FORMAT or record["epochs"] != timing.epochs:
+        if record is None or record["format"] != FORMAT:
             return None
         found = {}
         for name, job in timing.variants.items():
@@ -104,14 +111,7 @@ def read_times(folder: Path, timing: Timing) -> Times | None:
                 return None
             found[name] = float(variant["median_seconds"])
         return Times(found, _machine(record["machine"]))
-    except (
-        OSError,
-        DataError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):  # none, or damaged
+    except UNKEYED:  # it lacks a variant, or is damaged
         return None
 
 

@@ -1,10 +1,10 @@
-"""Mini-batches of sub-graphs: those of Algorithm 1, and others to compare them with."""
+"""Mini-batches of sub-graphs: by Algorithm 1, and by other methods for comparison."""
 
 from lgcn.sampling.algorithm1 import select_subgraph
 from lgcn.sampling.alternatives.clusters import ClusterLoader
 from lgcn.sampling.alternatives.neighbors import NeighborLoader
 from lgcn.sampling.alternatives.walks import RandomWalkLoader
-from lgcn.sampling.loader import GraphLoader, SubgraphLoader, separate
+from lgcn.sampling.loader import GraphLoader, SubgraphLoader
 
 __all__ = [
     "ClusterLoader",
@@ -13,5 +13,4 @@ __all__ = [
     "RandomWalkLoader",
     "SubgraphLoader",
     "select_subgraph",
-    "separate",
 ]

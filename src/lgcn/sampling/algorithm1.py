@@ -1,9 +1,10 @@
 # mypy: disable-error-code="untyped-decorator"
 """Algorithm 1 of the paper: a sub-graph grown breadth first from random start nodes.
 
-What it costs is cache misses and mispredicted jumps. So which nodes were met is kept as one bit a
-node (100,000 nodes fit in a first-level cache, and reading the bits in order sorts the nodes), the
-adjacency is read as 32-bit numbers, and rows are fetched ahead of their use.
+`lgcn.ops.reference.select_subgraph` is the algorithm as printed; this is the fast one. Its cost is
+cache misses and mispredicted branches. Visited nodes are therefore marked with one bit per node
+(100,000 nodes fit in a first-level cache, and reading the bits in order sorts the nodes), the
+adjacency is read as 32-bit numbers, and rows are prefetched.
 """
 
 import threading
@@ -20,17 +21,17 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from lgcn.graph import Graph
-from lgcn.graph.csr import node_numbers
+from lgcn.graph.csr import checked_nodes
 from lgcn.ops.induced_subgraph import fetch_ahead
 from lgcn.ops.structure import check_range, structure
 from lgcn.utils.jit import jit
 from lgcn.utils.splitmix import STEP, mix
 
-_NO_LIMIT = 2**31 - 1  # more than there can be nodes
+_NO_LIMIT = 2**31 - 1  # there cannot be more nodes
 _UNLIMITED = np.array([_NO_LIMIT])
-_BLOCK = 64  # rows fetched ahead: enough to overlap their cache misses, few enough to stay cached
+_BLOCK = 64  # rows prefetched: enough to overlap their cache misses, few enough to stay cached
 
-# The arrays of a graph go when it goes. Scratch memory belongs to a thread, hence no lock.
+# Arrays live as long as their graph. Scratch memory belongs to a thread, hence no lock.
 _arrays: Any = WeakKeyDictionary()
 _local = threading.local()
 
@@ -45,30 +46,37 @@ def select_subgraph(
     max_hops: int | None = None,
     seed: int,
 ) -> Tensor:
-    r"""Selects the nodes of a sub-graph: Algorithm 1 of the `"Large-Scale Learnable Graph
-    Convolutional Networks" <https://arxiv.org/abs/1808.03965>`_ paper.
+    r"""Selects the nodes of a sub-graph: Algorithm 1 of the
+    ["Large-Scale Learnable Graph Convolutional Networks"](https://arxiv.org/abs/1808.03965) paper.
 
-    Starting from :math:`N_{init}` nodes, each iteration adds the first-order neighbours of the
-    nodes that the iteration before added, at most :math:`N_m` of them and never more than
-    :math:`N_s` nodes in all; where there are too many, a uniform sample is taken.
+    Starts from $N_{init}$ nodes. Each iteration adds the neighbours of the nodes that the last
+    iteration added, at most $N_m$ of them, and never more than $N_s$ nodes in total. If there are
+    too many, a uniform sample is taken.
 
-    The cost is that of the nodes and edges looked at; it does not grow with the graph. An adjacency
-    of 32 bits, as that of a store, is read where it lies. Of one of 64 bits the first call keeps a
-    32-bit copy for as long as the graph lives.
+    The cost depends on the nodes and edges visited, not on the size of the graph. A 32-bit
+    adjacency, such as that of a store, is read without a copy. For a 64-bit adjacency, the first
+    call makes a 32-bit copy that lives as long as the graph.
 
     Args:
         graph: The graph.
-        roots: Node numbers, or a boolean mask, from which to take the start nodes.
+        roots: Node numbers, or a boolean mask, from which the start nodes are taken.
             (default: all nodes)
-        n_init: :math:`N_{init}`, how many start nodes to draw. (default: all ``roots``)
-        max_nodes: :math:`N_s`; ``None`` for no limit.
-        max_expand: :math:`N_m`, one number for all iterations, or a list with one for each
-            iteration, after which growth ends. (default: no limit)
-        max_hops: Number of iterations. The released program makes one. (default: no limit)
-        seed: The same seed selects the same nodes.
+        n_init: $N_{init}$, how many start nodes to draw. (default: all ``roots``)
+        max_nodes: $N_s$, the maximum number of nodes; ``None`` for no limit.
+        max_expand: $N_m$, the maximum number of nodes added per iteration. A list gives one number
+            per iteration, and growth ends after the last. (default: no limit)
+        max_hops: Number of iterations. The authors' released program makes one.
+            (default: no limit)
+        seed: Random seed. The same seed selects the same nodes.
 
     Returns:
         Sorted, distinct node numbers (int64).
+
+    Example:
+        ```python
+        nodes = lgcn.select_subgraph(graph, n_init=50, max_nodes=1000, seed=0)
+        part = graph.subgraph(nodes)
+        ```
     """
     rowptr, col = adjacency_arrays(graph)
     num_nodes = rowptr.shape[0] - 1
@@ -119,14 +127,14 @@ def select_subgraph(
             min(index(max_hops), _NO_LIMIT),
             np.uint64(seed % 2**64),
         )
-    except BaseException:  # out of memory half-way: some marks may be set
+    except BaseException:  # such as out of memory: some marks may be set
         del _local.scratch
         raise
     return torch.from_numpy(selected)
 
 
 def adjacency_arrays(graph: Graph) -> Any:
-    """rowptr and a 32-bit col of the graph, checked again where its tensors have changed."""
+    """rowptr and a 32-bit col of the graph, checked again if its tensors have changed."""
     known = structure(graph.rowptr, graph.col)
     kept = _arrays.get(graph)
     if kept is None or kept[0] != known.states or not known.states:
@@ -139,17 +147,17 @@ def _make_arrays(graph: Graph) -> Any:
         raise ValueError(f"graph must have at most {_NO_LIMIT} nodes, got {graph.num_nodes}")
     check_range(graph.rowptr, graph.col, graph.num_nodes)
     rowptr, col = graph.rowptr.cpu().contiguous(), graph.col.cpu().contiguous()
-    if col.dtype == torch.int64:  # what has 32 bits, as in a store, is used as it is
+    if col.dtype == torch.int64:  # 32-bit arrays, as in a store, are used without a copy
         col = col.int()
         rowptr = rowptr.int() if col.numel() <= _NO_LIMIT else rowptr
     return rowptr.detach().numpy(), col.detach().numpy()
 
 
 def _scratch(num_nodes: int) -> Any:
-    """This thread's marks, none set, and a place for all nodes and one more.
+    """This thread's marks, none of them set, and room for all nodes and one more.
 
-    Marks are a bit a node, and behind them a bit for each 64 of those, see :func:`_ascending`.
-    Memory that is never written to, which is most of it, is never asked of the system.
+    There is one mark (bit) per node, followed by one per 64 of these, see `_ascending`. The system
+    provides only memory that is written to, which is little of it.
     """
     kept = getattr(_local, "scratch", None)
     if kept is None or kept[1].shape[0] <= num_nodes:
@@ -160,7 +168,7 @@ def _scratch(num_nodes: int) -> Any:
 
 
 def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
-    nodes = node_numbers(torch.as_tensor(roots).cpu(), num_nodes, "roots")
+    nodes = checked_nodes(torch.as_tensor(roots).cpu(), num_nodes, "roots")
     if nodes.numel() == 0:
         raise ValueError("roots must name at least one node, got none")
     ordered = np.sort(nodes.numpy())
@@ -170,7 +178,7 @@ def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
 
 @intrinsic
 def _lowest_bit(typing_context: Any, word: Any) -> Any:
-    """The number of the lowest bit set in a word, which must not be zero."""
+    """The position of the lowest set bit in a word, which must not be zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -180,13 +188,13 @@ def _lowest_bit(typing_context: Any, word: Any) -> Any:
 
 @jit
 def random_below(state: Any, bound: int) -> Any:
-    """A number in range(bound) from SplitMix64; the bias, below bound / 2**32, is immaterial."""
+    """A number in range(bound) from SplitMix64; the bias, below bound / 2**32, is negligible."""
     return ((mix(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32)
 
 
 @jit
 def _sample_front(values: Any, count: int, state: Any) -> Any:
-    """Moves a uniform sample of ``count`` values to the front, by drawing the smaller part."""
+    """Moves a uniform sample of ``count`` values to the front. Draws the smaller part."""
     size = values.shape[0]
     if count <= size // 2:
         for i in range(count):
@@ -212,9 +220,9 @@ def _mark(marks: Any, nodes: Any) -> None:
 def _append_new(
     rowptr: Any, col: Any, marks: Any, nodes: Any, first: int, size: int, rows: Any
 ) -> Any:
-    """Marks the neighbours of nodes[first:size] and puts those unmarked before behind them.
+    """Marks the neighbours of nodes[first:size], and appends those that had no mark to ``nodes``.
 
-    Indices are unsigned because Numba tests signed ones for being negative.
+    Indices are unsigned because Numba checks whether signed ones are negative.
     """
     end = np.uint64(size)
     while first < size:
@@ -229,8 +237,8 @@ def _append_new(
         first += count
         i = 0
         e, stop = rows[0, 0], rows[0, 1]
-        # One loop over rows and entries: the inner of two would be unrolled, which costs short rows
-        # more in mispredicted jumps than it saves.
+        # One loop over rows and entries. The inner of two loops would be unrolled, which costs
+        # short rows more in mispredicted branches than it saves.
         while True:
             if e == stop:
                 i += 1
@@ -242,7 +250,7 @@ def _append_new(
             e += np.uint64(1)
             word, bit = node >> np.uint64(6), np.uint64(1) << (node & np.uint64(63))
             before = marks[word]
-            nodes[end] = node  # no jump: whether a node is new cannot be foreseen
+            nodes[end] = node  # no branch: whether a node is new cannot be predicted
             end += np.uint64(before & bit == 0)
             marks[word] = before | bit
     return np.int64(end)
@@ -261,10 +269,10 @@ def _take_bits(marks: Any, word: Any, result: Any, at: Any) -> Any:
 
 @jit
 def _ascending(marks: Any, words: int, nodes: Any) -> Any:
-    """The marked nodes, which are ``nodes``, in ascending order; clears the marks.
+    """Returns the marked nodes, which are ``nodes``, in ascending order, and clears the marks.
 
-    Where few of many words have a bit set, a second level of marks tells which, so that the cost is
-    that of the nodes and not that of the graph.
+    If few of many words have a bit set, a second level of marks says which, so that the cost grows
+    with the number of nodes, not with the size of the graph.
     """
     result = np.empty(nodes.shape[0], np.int64)
     at = np.uint64(0)
@@ -299,7 +307,7 @@ def _grow(
     max_hops: int,
     state: Any,
 ) -> Any:
-    """Start nodes are drawn from nodes[:num_roots], or from all nodes where num_roots is zero."""
+    """Draws start nodes from nodes[:num_roots], or from all nodes if num_roots is zero; grows."""
     num_nodes = rowptr.shape[0] - 1
     words = (num_nodes + 63) // 64
     if num_roots > 0:
@@ -317,7 +325,7 @@ def _grow(
 
     rows = np.empty((_BLOCK, 2), np.uint64)
     size = n_init
-    # newAddNodes is nodes[first_new:size]. A plain 0 would have its own compiled _append_new.
+    # newAddNodes is nodes[first_new:size]. A plain 0 would compile another _append_new.
     first_new: Any = np.int64(0)
     hop = 0
     while size < max_nodes and first_new < size and hop < max_hops:
@@ -330,7 +338,7 @@ def _grow(
         hop += 1
         if taken < found:
             state = _sample_front(nodes[first_new:end], taken, state)
-            # What was not taken loses its mark: a later iteration may find it again.
+            # Nodes that were not taken lose their mark: a later iteration may find them again.
             if end - size > words + size:
                 marks[:words] = 0
                 _mark(marks, nodes[:size])

@@ -1,4 +1,4 @@
-"""What all loaders of sub-graphs have in common: epochs, batches, and threads that work ahead."""
+"""What all loaders of sub-graphs share: epochs, batches, and threads that work ahead."""
 
 import threading
 import time
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from lgcn.graph import Graph
-from lgcn.graph.csr import node_numbers
+from lgcn.graph.csr import checked_nodes
 
 
 class BatchOptions(TypedDict, total=False):
-    """Options that all loaders have, see :class:`BatchLoader`."""
+    """Options that all loaders have, see `BatchLoader`."""
 
     roots: Tensor | Sequence[int] | None
     batch_size: int
@@ -30,18 +30,19 @@ class BatchOptions(TypedDict, total=False):
 class BatchLoader(ABC):
     """Yields mini-batches of one or several sub-graphs.
 
-    What is drawn depends on the seed, the epoch and the number of the sub-graph alone: any number
-    of workers yields the same sequence, and an epoch can be repeated.
+    What is drawn depends only on the seed, the epoch and the number of the sub-graph: any number of
+    workers yields the same sequence, and an epoch can be repeated.
 
     Args:
         graph: The graph.
-        roots: Nodes (numbers or mask) that the batches are to serve. (default: the training nodes,
-            or all nodes where there is no training mask)
-        batch_size: Sub-graphs in a mini-batch, put side by side. (default: 1)
-        resample: Select anew in each epoch; otherwise once for all. (default: ``True``)
+        roots: Node numbers, or a boolean mask, of the nodes to train on. (default: the training
+            nodes, or all nodes if there is no training mask)
+        batch_size: Sub-graphs per mini-batch, put side by side as one graph. (default: 1)
+        resample: Select new sub-graphs in each epoch, rather than once. (default: ``True``)
         keep_degree: Normalise with the degrees of the whole graph. (default: ``True``)
-        seed: (default: 0)
-        num_workers: Threads that prepare batches ahead; 0 prepares them when asked. (default: 1)
+        seed: Random seed. (default: 0)
+        num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
+            (default: 1)
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class BatchLoader(ABC):
         if roots is None:
             roots = graph.train_mask
         nodes = torch.arange(graph.num_nodes) if roots is None else torch.as_tensor(roots).cpu()
-        self.roots = node_numbers(nodes, graph.num_nodes, "roots")
+        self.roots = checked_nodes(nodes, graph.num_nodes, "roots")
         if self.roots.numel() == 0:
             raise ValueError("roots must name at least one node, got none")
         self.graph = graph
@@ -80,18 +81,18 @@ class BatchLoader(ABC):
     @property
     @abstractmethod
     def _num_subgraphs(self) -> int:
-        """Sub-graphs in an epoch."""
+        """Sub-graphs per epoch."""
 
     @abstractmethod
     def _plan(self, epoch: int) -> list[Any]:
-        """What each sub-graph of the epoch starts from."""
+        """What each sub-graph of the epoch starts from, one entry per sub-graph."""
 
     @abstractmethod
     def _subgraph(self, start: Any, epoch: int, number: int) -> Graph:
-        """The sub-graph of that number, which starts from that part of the plan."""
+        """Makes the sub-graph with this number from its entry in the plan."""
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Batches per epoch."""
         return -(-self._num_subgraphs // self.batch_size)
 
     def __iter__(self) -> Iterator[Graph]:
@@ -110,7 +111,7 @@ class BatchLoader(ABC):
 
     @property
     def subgraphs_per_second(self) -> float | None:
-        """How many the workers could make so far if nobody had to wait; ``None`` before any."""
+        """Sub-graphs that the workers make per second of work; ``None`` before the first."""
         if self._made == 0 or self._seconds == 0:
             return None
         return self._made / self._seconds * max(self.num_workers, 1)
@@ -131,13 +132,13 @@ class BatchLoader(ABC):
         return ahead(batch, len(self), self.num_workers)
 
     def _random_seed(self, epoch: int, number: int) -> int:
-        """Of the sub-graph of that number."""
+        """The seed of the sub-graph with this number."""
         entropy = [self.seed, epoch, number]
         return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
 def ahead(make: Callable[[int], Graph], count: int, num_workers: int) -> Iterator[Graph]:
-    """make(0), make(1), ... in order, made by threads while the caller works on earlier ones."""
+    """Yields make(0), make(1), ... in order. Threads make them ahead of the caller."""
     if num_workers == 0:
         yield from map(make, range(count))
         return

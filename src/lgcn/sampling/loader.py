@@ -1,6 +1,5 @@
 """Mini-batches for training: sub-graphs selected by Algorithm 1, or whole graphs."""
 
-import itertools
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,37 +15,49 @@ from lgcn.sampling.start_nodes import draw, expected_counts, start_weights
 
 
 class _Start(NamedTuple):
-    places: Any  # of the start nodes in roots
-    draws: int  # for all sub-graphs of the batch
+    places: Any  # positions of the start nodes in roots
+    draws: int  # start nodes drawn for all sub-graphs of the batch
 
 
 class SubgraphLoader(BatchLoader):
-    r"""Yields mini-batches of one or several sub-graphs, selected by Algorithm 1.
+    r"""Yields mini-batches of sub-graphs that are selected by Algorithm 1 of the
+    ["Large-Scale Learnable Graph Convolutional Networks"](https://arxiv.org/abs/1808.03965) paper.
 
-    In each epoch the start nodes are shuffled and dealt out, :math:`N_{init}` to a sub-graph, so
-    that each serves once. What is drawn depends on the seed, the epoch and the number of the batch
-    alone: any number of workers yields the same sequence, and an epoch can be repeated.
+    In each epoch, the start nodes are shuffled and dealt out, $N_{init}$ per sub-graph, so that
+    each serves once. `lgcn.select_subgraph` then grows each sub-graph. What is drawn depends only
+    on the seed, the epoch and the number of the sub-graph: any number of workers yields the same
+    sequence, and an epoch can be repeated.
 
     Args:
         graph: The graph.
-        roots: Nodes (numbers or mask) to start from. (default: the training nodes, or all nodes
-            where there is no training mask)
-        n_init: :math:`N_{init}`, start nodes of a sub-graph. (default: all, but at most a quarter
-            of ``max_nodes``, so that there is room to grow)
-        max_nodes: :math:`N_s`, nodes of a sub-graph; ``None`` for no limit. (default: 2000)
-        max_expand: :math:`N_m`, see :func:`lgcn.select_subgraph`. (default: no limit)
-        max_hops: Iterations of growth. (default: no limit)
-        batch_size: Sub-graphs in a mini-batch, put side by side. (default: 1)
-        resample: Select anew in each epoch; otherwise once for all. (default: ``True``)
+        roots: Node numbers, or a boolean mask, to start from. (default: the training nodes, or all
+            nodes if there is no training mask)
+        n_init: $N_{init}$, start nodes per sub-graph. (default: all, but at most a quarter of
+            ``max_nodes``, so that there is room to grow)
+        max_nodes: $N_s$, maximum nodes per sub-graph; ``None`` for no limit. (default: 2000)
+        max_expand: $N_m$, maximum nodes added per iteration, see `lgcn.select_subgraph`.
+            (default: no limit)
+        max_hops: Number of iterations. (default: no limit)
+        batch_size: Sub-graphs per mini-batch, put side by side as one graph. (default: 1)
+        resample: Select new sub-graphs in each epoch, rather than once. (default: ``True``)
         keep_degree: Normalise with the degrees of the whole graph. (default: ``True``)
-        start_nodes: How often each root serves. ``"uniform"``: once an epoch, and the loss of a
-            batch is the mean over all its training nodes. ``"balanced"``: each class as often as
-            any other. ``"degree"``: in proportion to the number of neighbours plus one. The batches
-            of the latter two have a ``node_weight``, by which the expected loss is the mean over
-            all roots, see :mod:`lgcn.sampling.start_nodes`; it is taken in the start nodes alone.
+        start_nodes: How often each root is drawn as a start node. ``"uniform"``: once per epoch;
+            the loss of a batch is the mean over all its training nodes. ``"balanced"``: each class
+            equally often. ``"degree"``: in proportion to the number of neighbours plus one. For the
+            latter two, the loss is taken on the start nodes only, and batches have a
+            ``node_weight`` that makes the expected loss the mean over all roots.
             (default: ``"uniform"``)
-        seed: (default: 0)
-        num_workers: Threads that prepare batches ahead; 0 prepares them when asked. (default: 1)
+        seed: Random seed. (default: 0)
+        num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
+            (default: 1)
+
+    Example:
+        ```python
+        loader = lgcn.SubgraphLoader(graph, n_init=100, max_nodes=2000)
+        for epoch in range(10):
+            for batch in loader:  # each is an lgcn.Graph
+                scores = model(batch.x, batch)
+        ```
     """
 
     def __init__(
@@ -123,34 +134,26 @@ class SubgraphLoader(BatchLoader):
 
 
 class GraphLoader:
-    """Yields whole graphs: the one there is, or each separate graph that has training nodes.
+    """Yields whole graphs: the only one, or each separate graph that has training nodes.
 
     Args:
         graph: One graph, or several side by side (``graph.ptr``).
-        seed: Separate graphs come in an order that depends on it and the epoch. (default: 0)
+        seed: Random seed. With the epoch, it determines the order of separate graphs. (default: 0)
     """
 
     def __init__(self, graph: Graph, seed: int = 0) -> None:
         self.graphs = [
             part
-            for part in separate(graph)
+            for part in graph.separate()
             if part.train_mask is None or bool(part.train_mask.any())
         ]
         self.seed = seed
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """Batches per epoch."""
         return len(self.graphs)
 
     def epoch(self, epoch: int) -> Generator[Graph]:
         """The batches of the given epoch."""
         for i in np.random.default_rng([self.seed, epoch]).permutation(len(self.graphs)):
             yield self.graphs[i]
-
-
-def separate(graph: Graph) -> list[Graph]:
-    """The separate graphs that a block-diagonal graph consists of."""
-    if graph.ptr is None:
-        return [graph]
-    bounds = graph.ptr.tolist()
-    return [graph.subgraph(torch.arange(first, last)) for first, last in itertools.pairwise(bounds)]

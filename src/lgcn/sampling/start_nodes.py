@@ -1,15 +1,14 @@
-r"""Start nodes that are not drawn uniformly, and the weights that make up for it.
+r"""Start nodes that are not drawn uniformly, and the weights that correct for it.
 
-An epoch draws as many start nodes as there are training nodes, R. Node i is drawn :math:`c_i` times
-on average, with :math:`\sum_i c_i = R`. The loss of a batch of :math:`n` draws is
+An epoch draws as many start nodes as there are training nodes, R. It draws node i c_i times on
+average, and the c_i sum to R. The loss of a batch of n draws is
 
-.. math:: \frac{1}{n} \sum_{i} \frac{m_i}{c_i} \ell_i,
+    1/n * sum over i of (m_i / c_i) * loss_i,
 
-where :math:`m_i` counts how often node i was drawn for the batch. After shuffling, each of the n
-draws is node i with probability :math:`c_i / R`, hence the expectation of :math:`m_i` is
-:math:`n c_i / R`, and that of the loss is :math:`\frac{1}{R} \sum_i \ell_i`: the mean over the
-training nodes, whatever the c (the estimator of Horvitz and Thompson). Training nodes that growth
-happens to reach have no weight, since nothing is known about how often it does.
+where m_i counts how often node i was drawn for the batch. After shuffling, each of the n draws is
+node i with probability c_i / R. Hence the expectation of m_i is n c_i / R, and that of the loss is
+the mean of loss_i over the training nodes, whatever the c_i are (the Horvitz-Thompson estimator).
+Training nodes that are reached by growth have weight zero, since their probability is unknown.
 """
 
 from typing import Any
@@ -24,19 +23,20 @@ from lgcn.utils.choices import START_NODES
 
 
 def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
-    """How often an epoch draws each of ``roots`` on average, :math:`c`; the sum is their number.
+    """How often an epoch draws each of ``roots`` on average. The sum is the number of roots.
 
     Args:
         graph: The graph.
         roots: Node numbers.
-        kind: ``"balanced"``, each class as often as any other; or ``"degree"``, in proportion to
-            the number of neighbours plus one, so that isolated nodes are drawn too.
+        kind: ``"balanced"``, each class equally often; or ``"degree"``, in proportion to the number
+            of neighbours plus one, so that isolated nodes are drawn too.
     """
     if kind == "balanced":
         if graph.y is None or graph.multi_label:
+            found = "no labels" if graph.y is None else "several labels per node"
             raise UsageError(
-                "start_nodes=balanced needs one class a node, "
-                f"{graph.name} has {'none' if graph.y is None else 'several labels a node'}"
+                f"start_nodes=balanced needs one class per node, {graph.name} has {found}: use "
+                "start_nodes=uniform or start_nodes=degree"
             )
         _, number, count = np.unique(
             graph.y[roots].cpu().numpy(), return_inverse=True, return_counts=True
@@ -50,10 +50,11 @@ def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
 
 
 def draw(counts: Any, rng: np.random.Generator) -> Any:
-    """Places in ``counts``, as many as it has, place i counts[i] times on average; shuffled.
+    """Draws positions in ``counts``, as many as it has, position i counts[i] times on average.
 
-    Drawn at equal distances along a line on which place i is counts[i] long, so that it comes up
-    counts[i] times, rounded down or up. Nodes drawn one by one would differ more from that.
+    Systematic sampling: points at equal distances along a line on which position i is counts[i]
+    long, so that it is drawn counts[i] times, rounded down or up. Independent draws would vary
+    more. The result is shuffled.
     """
     order = rng.permutation(counts.size)
     ends = np.cumsum(counts[order])
@@ -63,13 +64,13 @@ def draw(counts: Any, rng: np.random.Generator) -> Any:
 
 
 def start_weights(nodes: Tensor, drawn: Any, counts: Any, draws: int) -> Tensor:
-    """The weight of each of ``nodes``, which are sorted, in the loss of a batch of so many draws.
+    """The weight of each node of a sub-graph in the loss of its batch.
 
     Args:
-        nodes: The nodes of the sub-graph.
-        drawn: Its start nodes, some perhaps more than once.
+        nodes: The nodes of the sub-graph, sorted.
+        drawn: Its start nodes, possibly with repetitions.
         counts: How often an epoch draws each of them on average.
-        draws: The draws for all sub-graphs of the batch.
+        draws: Number of draws for all sub-graphs of the batch.
     """
     weight = np.zeros(nodes.numel())
     np.add.at(weight, np.searchsorted(nodes.numpy(), drawn), 1.0 / (counts * draws))
@@ -77,12 +78,12 @@ def start_weights(nodes: Tensor, drawn: Any, counts: Any, draws: int) -> Tensor:
 
 
 def root_weights(nodes: Tensor, roots: Any, weights: Any) -> Tensor:
-    """The weight of each of ``nodes``: that of the root which it is, else zero.
+    """The weight of each of ``nodes``: that of the root it is, or zero.
 
     Args:
         nodes: The nodes of a sub-graph.
         roots: Sorted node numbers.
-        weights: One for each root.
+        weights: One weight per root.
     """
     index = nodes.numpy()
     place = np.minimum(np.searchsorted(roots, index), roots.size - 1)

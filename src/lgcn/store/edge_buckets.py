@@ -21,7 +21,6 @@ import numba
 import numpy as np
 import torch
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
 from lgcn.store.edge_spool import EdgeSpool
@@ -53,10 +52,9 @@ def sorted_rows(
     *,
     folder: Path,
     memory: int,
-    undirected: bool,
+    directed: bool,
     keep_self_loops: bool = False,
     keep_duplicates: bool = False,
-    transpose: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[CSR]:
     """Sorts edges into the rows of a graph, as :func:`lgcn.tables.edges.to_adjacency` does.
@@ -66,16 +64,14 @@ def sorted_rows(
     Args:
         spool: The edges, in node numbers.
         num_nodes: Number of rows; at most 2**31 - 1.
-        folder: For scratch files of 8 bytes an entry, 12 with weights; they are deleted when the
+        folder: For scratch files of 8 bytes per entry, 12 with weights; they are deleted when the
             iteration ends or is closed.
         memory: Bytes that may be in use at a time.
-        undirected: Whether an edge makes an entry in the rows of both ends.
+        directed: Whether an edge makes an entry in its target's row only, not in both ends'.
         keep_self_loops: Whether a self-loop makes an entry, one in either case.
             (default: ``False``)
-        keep_duplicates: Whether entries that are the same all stay. (default: the heaviest)
-        transpose: Rows are those of the sources, not the targets; of use where the graph is
-            directed. (default: ``False``)
-        on_progress: Called with the number of steps done and of all. (default: none)
+        keep_duplicates: Whether to keep all duplicate entries. (default: only the heaviest)
+        on_progress: Called with the number of steps done and in all. (default: none)
     """
     plan = _Plan(spool.weighted, memory, num_nodes, spool.num_edges)
     total = 4 * spool.num_edges  # counting, partitioning and two of sorting, of about equal cost
@@ -89,13 +85,12 @@ def sorted_rows(
 
     def chunks() -> Iterator[tuple[Any, Any, Any]]:
         for source, target, weight in spool.chunks(plan.chunk):
-            rows, cols = (source, target) if transpose else (target, source)
-            yield rows, cols, weight
+            yield target, source, weight
             step(len(source))
 
     counts = np.zeros(num_nodes, plan.counter)
     for rows, cols, _ in chunks():
-        _count_rows(rows, cols, undirected, keep_self_loops, counts)
+        _count_rows(rows, cols, not directed, keep_self_loops, counts)
     buckets = plan.buckets(counts)
     del counts
     entries = int(buckets.first[-1])
@@ -103,7 +98,7 @@ def sorted_rows(
     _check_disk(folder, entries * (width + 4 + (4 if spool.weighted else 0)))
     paths = [folder / f"bucket-{part}" for part in ("row", "col", "weight")[: width // 4]]
     try:
-        _partition(chunks(), buckets, paths, undirected, keep_self_loops)
+        _partition(chunks(), buckets, paths, not directed, keep_self_loops)
         for b in range(len(buckets.bounds) - 1):
             low, high = int(buckets.bounds[b]), int(buckets.bounds[b + 1])
             start, stop = int(buckets.first[b]), int(buckets.first[b + 1])
@@ -166,7 +161,7 @@ def _partition(
     chunks: Iterator[tuple[Any, Any, Any]],
     buckets: _Buckets,
     paths: list[Path],
-    undirected: bool,
+    both: bool,
     loops: bool,
 ) -> None:
     """Writes entries, grouped by bucket, to files of rows (counted in the bucket) and so on."""
@@ -182,12 +177,12 @@ def _partition(
             pieces = numba.get_num_threads()
             sizes = np.zeros((pieces, num_buckets), np.int64)
             where = buckets.bounds, cells, shift
-            _count_buckets(rows, cols, undirected, loops, *where, sizes)
+            _count_buckets(rows, cols, both, loops, *where, sizes)
             # Of a bucket, the part of the first thread comes first.
             ends = sizes.T.cumsum().reshape(num_buckets, pieces).T
             starts = np.ascontiguousarray(ends - sizes)
             parts = np.empty((len(paths), int(ends[-1, -1]) if num_buckets else 0), np.int32)
-            _group(rows, cols, bits, undirected, loops, *where, starts, parts)
+            _group(rows, cols, bits, both, loops, *where, starts, parts)
             offsets = [0, *ends[-1].tolist()]
             for b in np.flatnonzero(sizes.sum(axis=0)).tolist():
                 for file, part in zip(files, parts, strict=True):

@@ -1,4 +1,4 @@
-"""Tables of edges into a spool, one after the other."""
+"""Reading tables of edges into a spool, one after the other."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, edge_batches, guess_integer
 from lgcn.store.node_numbers import KnownNodes, NewIntegers, NewTexts, Numbering
-from lgcn.tables.source import TableSource
-
-Progress = Callable[[str, int, int], None]
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.progress import OnProgress
 
 
 class EdgeReader:
-    """Reads edges into a spool, in numbers of nodes or, where these are not known yet, ids.
+    """Reads edges into a spool, as node numbers or, where these are not known yet, as ids.
 
     Args:
         spool: Where edges go.
-        left: Says how many bytes of memory are left.
-        bad: Counts rows that are wrong, and knows how many may be.
-        progress: Is told how many rows were read.
+        left: Returns how many bytes of memory are left.
+        bad: Counts bad rows, and knows how many are allowed.
+        progress: Called with the number of rows read.
 
     Attributes:
-        numbering: What becomes of ids. (default: made by the first edges)
+        numbering: How ids become node numbers. (default: chosen by the first edges)
     """
 
     def __init__(
-        self, spool: EdgeSpool, left: Callable[[], int], bad: BadRows, progress: Progress
+        self, spool: EdgeSpool, left: Callable[[], int], bad: BadRows, progress: OnProgress
     ) -> None:
         self._spool, self._left, self._bad, self._progress = spool, left, bad, progress
         self.numbering: Numbering | None = None

@@ -1,4 +1,4 @@
-"""Edges on disk until all of them are known."""
+"""A temporary list of edges on disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgcn.utils.limits import MAX_INT32
+from lgcn.utils.row_blocks import row_blocks
 
 
 class EdgeSpool:
@@ -31,7 +32,7 @@ class EdgeSpool:
         self.num_edges = 0
 
     def add(self, source: Any, target: Any, weight: Any = None) -> None:
-        """Writes edges: integers, and finite weights of at least 0 if it is to have weights."""
+        """Writes edges: integers, and finite weights of at least 0 if the spool has weights."""
         if self.dtype == np.int32 and not (_is_narrow(source) and _is_narrow(target)):
             self._widen()
         ends = [np.ascontiguousarray(end, self.dtype) for end in (source, target)]
@@ -59,9 +60,9 @@ class EdgeSpool:
         readers = [path.open("rb") for path in self._paths]
         kinds = (self.dtype, self.dtype, np.float32)
         try:
-            for start in range(0, self.num_edges, size):
-                count = min(size, self.num_edges - start)
-                parts = [np.fromfile(f, k, count) for f, k in zip(readers, kinds, strict=False)]
+            for start, stop in row_blocks(self.num_edges, size):
+                files = zip(readers, kinds, strict=False)
+                parts = [np.fromfile(file, kind, stop - start) for file, kind in files]
                 yield parts[0], parts[1], parts[2] if self.weighted else None
         finally:
             for reader in readers:

@@ -1,4 +1,4 @@
-"""Edges from wherever a user has them, in batches of ids; rows that are wrong are left out."""
+"""Edges from files, tables and arrays, in batches of ids; bad rows are left out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lgcn.errors import DataError, UsageError
-from lgcn.store.array_tables import ROWS, ArrayTable
-from lgcn.store.text_blocks import TextBlocks
+from lgcn.store.csv_blocks import CsvBlocks
+from lgcn.store.numpy_files import ROWS, ArrayTable
 from lgcn.tables.columns import quoted
+from lgcn.tables.csv_files import CsvTable
+from lgcn.tables.early_checks import EDGE_SUFFIXES, table_kind
 from lgcn.tables.ids import is_text, to_ids
 from lgcn.tables.open_table import open_table, to_column
-from lgcn.tables.paths import EDGE_SUFFIXES, table_kind
-from lgcn.tables.source import TableSource
-from lgcn.tables.text import TextTable
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.row_blocks import row_blocks
 
 EXAMPLES = 3  # of rows that are wrong, in a message
 
@@ -34,7 +35,7 @@ class EdgeBatch(NamedTuple):
 
 
 class BadRows:
-    """Counts rows that are wrong, and remembers the first.
+    """Counts bad rows, and remembers the first ones.
 
     Args:
         allowed: How many may be skipped.
@@ -47,7 +48,7 @@ class BadRows:
 
     @property
     def too_many(self) -> bool:
-        """Whether there is no way to go on, but to count the rest."""
+        """Whether the import must fail, once all bad rows are counted."""
         return self.count > self.allowed
 
     def add(self, where: str, reason: str) -> None:
@@ -153,8 +154,8 @@ class EdgeArrays(TableSource):
                     f"{name} must have {self._width} arrays of one length as the first has, got "
                     f"{len(parts)} of {', '.join(str(len(part)) for part in parts)}"
                 )
-            for start in range(0, len(parts[0]), ROWS):
-                cut = [part[start : start + ROWS] for part in parts]
+            for start, stop in row_blocks(len(parts[0]), ROWS):
+                cut = [part[start:stop] for part in parts]
                 arrays = [to_column(p, c, name) for p, c in zip(cut, self.columns, strict=True)]
                 batch = pa.RecordBatch.from_arrays(arrays, self.columns)
                 yield batch.select(list(columns))
@@ -162,10 +163,10 @@ class EdgeArrays(TableSource):
 
 def guess_integer(source: TableSource, ends: tuple[str, str], size: int) -> bool | None:
     """Whether the ids of a text file are whole numbers, by its first block; ``None`` for others."""
-    if not isinstance(source, TextTable):
+    if not isinstance(source, CsvTable):
         return None
     text = dict.fromkeys(ends, pa.string())
-    blocks = TextBlocks(source, ends, text, size, lambda *_: None)
+    blocks = CsvBlocks(source, ends, text, size, lambda *_: None)
     return all(map(pa.types.is_integer, next(blocks.kinds(), [pa.string()])))
 
 
@@ -182,9 +183,9 @@ def edge_batches(
     Args:
         source: The table.
         ends, weight_column: Its columns, no weights where that is ``None``.
-        integer: Whether ids are whole numbers, else texts; ``None``: whichever the first batch has,
-            which must not be of a text file.
-        bad: Is told what is wrong with rows that are left out.
+        integer: Whether ids are whole numbers, else strings. ``None``: as in the first batch, which
+            must not be from a text file.
+        bad: Records bad rows.
         size: Bytes of a text file that are read at a time.
     """
     columns = [*ends, *([] if weight_column is None else [weight_column])]
@@ -216,10 +217,10 @@ def _moved(where: Callable[[int], str], kept: Any) -> Callable[[int], str]:
 def _raw_batches(
     source: TableSource, columns: list[str], integer: bool | None, bad: BadRows, size: int
 ) -> Iterator[tuple[list[Any], Callable[[int], str]]]:
-    if isinstance(source, TextTable):
+    if isinstance(source, CsvTable):
         types = dict.fromkeys(columns[:2], pa.int64() if integer else pa.string())
         types |= dict.fromkeys(columns[2:], pa.float64())
-        yield from TextBlocks(source, columns, types, size, bad.add)
+        yield from CsvBlocks(source, columns, types, size, bad.add)
         return
     first = 0
     for batch in source.batches(columns, {}):

@@ -1,10 +1,10 @@
 """What a store on disk looks like.
 
 A store is a folder of plain little-endian arrays, each in a file of its own (``rowptr.bin``), and
-``header.json``, which says how long they are. It may come from a stranger, so that nothing in it is
-believed: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
+``header.json``, which says how long they are. It may come from a stranger, so nothing in it is
+trusted: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
 others, types and shapes must be the ones listed there, and all numbers that are used as an index
-are read and compared with what they point into (:mod:`lgcn.store.reading`).
+are read and compared with what they point into (:mod:`lgcn.store.checked_files`).
 """
 
 from __future__ import annotations
@@ -59,9 +59,6 @@ ARRAYS: dict[str, _Shapes] = {
     "rowptr": {"int64": ("N+1",)},
     "col": dict.fromkeys(_COLUMNS, ("E",)),
     "edge_weight": {"float32": ("E",)},
-    "transpose_rowptr": {"int64": ("N+1",)},
-    "transpose_col": dict.fromkeys(_COLUMNS, ("E",)),
-    "transpose_edge_weight": {"float32": ("E",)},
     "degree": _VECTOR,
     "x": dict.fromkeys(("float32", "float16", "bfloat16", "uint8"), ("N", "F")),
     "x_scale": {"float32": ("F",)},
@@ -78,9 +75,14 @@ ARRAYS: dict[str, _Shapes] = {
     "ids_offsets": {"int64": ("N+1",)},
     "ids_bytes": {"uint8": ("B",)},
 }
+# Version 0.1.0 wrote these for directed graphs. Nothing reads them, not even to check them.
+UNUSED: dict[str, _Shapes] = {
+    "transpose_rowptr": {"int64": ("N+1",)},
+    "transpose_col": dict.fromkeys(_COLUMNS, ("E",)),
+    "transpose_edge_weight": {"float32": ("E",)},
+}
 # Arrays that come together or not at all.
 TOGETHER = (
-    ("transpose_rowptr", "transpose_col"),
     ("x_scale", "x_offset"),
     ("x_rowptr", "x_col", "x_values"),
     ("ids_offsets", "ids_bytes"),
@@ -88,7 +90,6 @@ TOGETHER = (
 # What each list of offsets points into; ptr counts nodes.
 OFFSETS = {
     "rowptr": "col",
-    "transpose_rowptr": "transpose_col",
     "x_rowptr": "x_col",
     "ids_offsets": "ids_bytes",
     "ptr": "rowptr",
@@ -112,7 +113,7 @@ def file_of(folder: Path, array: str) -> Path:
 
 
 def is_store(path: str | Path) -> bool:
-    """Whether ``path`` looks like a store; :func:`open_store` tells whether it is sound."""
+    """Whether ``path`` looks like a store; :func:`open_store` checks whether it is valid."""
     folder = Path(path)
     return (folder / HEADER).is_file() and file_of(folder, "rowptr").is_file()
 
@@ -124,38 +125,38 @@ def header_digest(header: Mapping[str, Any]) -> str:
 
 
 def check_header(header: Mapping[str, Any], where: str) -> dict[str, Array]:
-    """The arrays of a header whose fields were all checked, also against each other."""
+    """The arrays of a header, after a check of its fields, also against each other."""
     for key in ("name", "sha256"):
         if not isinstance(header[key], str) or not header[key].isprintable():
-            raise DataError(f"{key} of {where} must be a printable text")
+            raise DataError(f"{key} of {where} must be a printable string")
     sizes = {}
     for key, letter in (("num_nodes", "N"), ("num_edges", "E"), ("num_features", "F")):
         sizes[letter] = _count(header[key], f"{key} of {where}")
     sizes["N+1"] = sizes["N"] + 1
-    directed = truth(header["directed"], f"directed of {where}")
+    truth(header["directed"], f"directed of {where}")
     multi_label = truth(header["multi_label"], f"multi_label of {where}")
     if header["source"] is not None and not isinstance(header["source"], dict):
         raise DataError(f"source of {where} must be an object or null")
     listed = header["arrays"]
-    if not isinstance(listed, dict) or not {"rowptr", "col"} <= set(listed) <= set(ARRAYS):
+    known = ARRAYS | UNUSED
+    if not isinstance(listed, dict) or not {"rowptr", "col"} <= set(listed) <= set(known):
         got = ", ".join(listed) if isinstance(listed, dict) else type(listed).__name__
         raise DataError(
             f"arrays of {where} must be rowptr, col and others of {', '.join(ARRAYS)}, "
             f"got {got!r:.300}"
         )
-    arrays = {name: _array(name, listed[name], sizes, where) for name in listed}
+    arrays = {name: _array(name, listed[name], sizes, where) for name in listed if name in ARRAYS}
     if header["label_names"] is not None:
         names = strings(header["label_names"], f"label_names of {where}")
         if sizes.setdefault("L", len(names)) != len(names):
             raise DataError(f"{where} has {len(names)} label_names, but y has {sizes['L']} columns")
-    _check_company(header, arrays, directed, multi_label, sizes, where)
+    _check_company(header, arrays, multi_label, sizes, where)
     return arrays
 
 
 def _check_company(
     header: Mapping[str, Any],
     arrays: Mapping[str, Array],
-    directed: bool,
     multi_label: bool,
     sizes: Mapping[str, int],
     where: str,
@@ -182,27 +183,12 @@ def _check_company(
         f"num_features must be 0 where there are no features, got {sizes['F']}",
     )
     refuse("ids" in arrays and "ids_bytes" in arrays, "ids must be numbers or texts, not both")
-    refuse(
-        not directed and "transpose_col" in arrays,
-        "a graph that is not directed must not have a transpose",
-    )
-    refuse(
-        "transpose_edge_weight" in arrays
-        and not ("edge_weight" in arrays and "transpose_col" in arrays),
-        "transpose_edge_weight must come with edge_weight and transpose_col",
-    )
-    refuse(
-        "transpose_col" in arrays
-        and "edge_weight" in arrays
-        and "transpose_edge_weight" not in arrays,
-        "the transpose of a weighted graph must have transpose_edge_weight",
-    )
     y = arrays.get("y")
     refuse(
         multi_label != (y is not None and y.dtype == "uint8"),
         "multi_label must be true where y is a matrix of labels, and only there",
     )
-    for name, count in (("col", sizes["N"]), ("transpose_col", sizes["N"]), ("x_col", sizes["F"])):
+    for name, count in (("col", sizes["N"]), ("x_col", sizes["F"])):
         refuse(
             name in arrays and arrays[name].dtype == "int32" and count > 2**31,
             f"{name} must be int64 from 2**31 on",
@@ -221,7 +207,7 @@ def _array(name: str, listed: Any, sizes: dict[str, int], where: str) -> Array:
     if not isinstance(shape, list) or len(shape) != len(dims):
         raise DataError(f"{what} must have a shape of {len(dims)} numbers, got {shape!r:.80}")
     if not isinstance(digest, str):
-        raise DataError(f"{what} must have a text as sha256")
+        raise DataError(f"{what} must have a string as sha256")
     for letter, size in zip(dims, shape, strict=True):
         _count(size, f"shape of {what}")
         if sizes.setdefault(letter, size) != size:

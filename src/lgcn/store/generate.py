@@ -1,11 +1,11 @@
 """Random graphs of any size with hubs and planted classes, written straight into a store.
 
-The graphs are those of :mod:`lgcn.datasets.synthetic` in kind. Every random number is a function of
-the seed and of the edge or feature it is for, so that the bytes of a store depend neither on how
-many threads write it nor on what is written at a time. Nodes are drawn by closed formulas instead
-of tables: nodes have ranks, rank modulo the number of classes is the class, and what is left is the
-rank within the class, by which the weight falls. Ranks are spread over the nodes by a permutation
-that is a formula too, since nodes of like degree and class should not lie side by side.
+The graphs are of the same kind as those of :mod:`lgcn.datasets.synthetic`. Every random number is a
+function of the seed and of the edge or feature it is for, so that the bytes of a store depend
+neither on the number of threads nor on the block size. Nodes are drawn by closed formulas, not by
+tables: nodes have ranks; rank modulo the number of classes is the class, and the quotient is the
+rank within the class, by which the weight falls. A permutation, also a formula, spreads ranks over
+the nodes, since nodes of similar degree and class should not lie side by side.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -13,25 +13,24 @@ that is a formula too, since nodes of like degree and class should not lie side 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
-from lgcn.store.arguments import FeatureKind, feature_kind, generated_sizes
-from lgcn.store.contents import encode_features, uint8_scale
+from lgcn.store.early_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_spool import EdgeSpool
+from lgcn.store.write_store import encode_features, uint8_scale
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.numbers import real_number, whole_number
+from lgcn.utils.progress import OnProgress
+from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import parse_memory
 from lgcn.utils.splitmix import STEP, mix
-
-OnProgress = Callable[[str, int, int], None]
 
 _VALUES = 1 << 22  # features that are made at a time
 _SIGMAS = 5.0  # the range of features as uint8, in deviations of the noise
@@ -64,34 +63,34 @@ def generate_store(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Writes an undirected graph with planted classes; its bytes depend on these numbers alone.
+    """Writes an undirected graph with planted classes. Its bytes depend on these numbers only.
 
     Args:
-        path: The store's folder.
+        path: Folder of the store.
         num_nodes: At most 2**31 - 1.
-        num_edges: Edges that are drawn, each of which counts once. Self-loops and edges that were
-            there already are left out, so that there are slightly fewer in the end: one in ten
-            thousand for ten million nodes and a hundred million edges, many in a small dense graph.
+        num_edges: Undirected edges to draw. Self-loops and duplicates are left out, so that the
+            graph has slightly fewer: one in ten thousand for ten million nodes and a hundred
+            million edges, many in a small dense graph.
         num_features: (default: 64)
         num_classes: Classes of equal size. (default: 10)
         seed: (default: 0)
         homophily: Share of edges that join nodes of one class. (default: 0.8)
-        skew: The node of rank r is drawn with weight r to the power of -``skew``: 0 gives all nodes
+        skew: The node of rank r is drawn with weight r to the power of `-skew`: 0 gives all nodes
             about the same degree, 1 a few large hubs. (default: 0.5)
-        noise: Deviation of a feature within a class, where the deviation between the classes is
-            one. (default: 3, at which features alone do not tell the classes apart)
+        noise: Standard deviation of a feature within a class; between classes it is one.
+            (default: 3, at which features alone do not separate the classes)
         labels_per_class: Training nodes of each class, at most half of the class.
             (default: a tenth of the class, at most 1000)
         num_val: Validation nodes, at most half of what training leaves in each class; all others
             are test nodes. (default: a tenth of the nodes, at most 100000)
-        features: How features are stored. (default: ``"float32"``)
-        memory: What sorting the edges may take on top of the program itself. (default: 1 GB)
-        overwrite: Replace a store that is there. (default: ``False``)
-        on_progress: Called with what is being done, how much of it is done, and how much there is.
-            (default: none)
+        features: How to store features. (default: `"float32"`)
+        memory: Memory for sorting the edges, on top of the program itself. (default: 1 GB)
+        overwrite: Replace an existing store. (default: `False`)
+        on_progress: Called with the name of a step, how much of it is done, and how much there is
+            in all. (default: none)
 
     Returns:
-        The header of the store; ``num_edges`` in it counts each edge twice.
+        The header of the store; its `num_edges` counts each edge twice.
     """
     num_nodes, num_edges, num_features, num_classes, seed = generated_sizes(
         num_nodes, num_edges, num_features, num_classes, seed
@@ -150,7 +149,7 @@ def _permutation(rng: Any, size: int) -> _Permutation:
 
 
 class _Edges(NamedTuple):
-    """The edges of a graph as :func:`sorted_rows` reads them, drawn anew each time."""
+    """The edges of a graph as :func:`sorted_rows` reads them, drawn again on each reading."""
 
     num_edges: int
     num_nodes: int
@@ -163,8 +162,8 @@ class _Edges(NamedTuple):
 
     def chunks(self, size: int) -> Iterator[tuple[Any, Any, None]]:
         """(sources, targets, no weights) of at most ``size`` edges at a time, no self-loops."""
-        for start in range(0, self.num_edges, size):
-            ends = np.empty((2, min(size, self.num_edges - start)), np.int32)
+        for start, stop in row_blocks(self.num_edges, size):
+            ends = np.empty((2, stop - start), np.int32)
             _draw_edges(
                 start,
                 self.num_nodes,
@@ -188,11 +187,11 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
     rowptr.write(np.zeros(1, np.int64))
     written = 0
     for rows in sorted_rows(
-        cast(EdgeSpool, edges),  # of which it needs no more than the edges
+        cast(EdgeSpool, edges),  # it only needs the edges
         edges.num_nodes,
         folder=writer.scratch,
         memory=memory,
-        undirected=True,
+        directed=False,
         on_progress=lambda done, total: progress("edges", done, total),
     ):
         col.write(rows.col.numpy().astype(np.int32, copy=False))
@@ -212,8 +211,8 @@ def _write_labels(
     labels = writer.append("y", "int64")
     masks = [writer.append(f"{split}_mask", "bool") for split in ("train", "val", "test")]
     num_nodes = spread.size
-    for start in range(0, num_nodes, _VALUES):
-        nodes = np.arange(start, min(start + _VALUES, num_nodes))
+    for start, stop in row_blocks(num_nodes, _VALUES):
+        nodes = np.arange(start, stop)
         rank = _rank(nodes, spread.inverse, spread.shift, num_nodes)
         y, within = rank % num_classes, rank // num_classes
         larger = y < num_nodes % num_classes  # classes that have one node more
@@ -227,7 +226,7 @@ def _write_labels(
         labels.write(y)
         for mask, values in zip(masks, (in_train, in_val & ~in_train, ~in_val), strict=True):
             mask.write(values)
-        progress("labels", start + len(nodes), num_nodes)
+        progress("labels", stop, num_nodes)
 
 
 def _write_features(
@@ -251,14 +250,13 @@ def _write_features(
         writer.append("x_scale", "float32").write(scale[0])
         writer.append("x_offset", "float32").write(scale[1])
     x = writer.append("x", features, width)
-    step = max(1, _VALUES // width)
-    for start in range(0, num_nodes, step):
-        block = np.empty((min(step, num_nodes - start), width), np.float32)
+    for start, stop in row_blocks(num_nodes, _VALUES // width):
+        block = np.empty((stop - start, width), np.float32)
         _draw_features(
             start, num_nodes, spread.inverse, spread.shift, centre, np.float32(noise), key, block
         )
         x.write(encode_features(block, features, scale))
-        progress("features", start + len(block), num_nodes)
+        progress("features", stop, num_nodes)
 
 
 @jit

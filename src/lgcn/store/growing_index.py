@@ -1,6 +1,4 @@
-"""Numbers for ids that are met one after the other."""
-
-# mypy: disable-error-code="untyped-decorator"
+"""Node numbers for ids in the order in which they first occur."""
 
 from __future__ import annotations
 
@@ -10,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from lgcn.errors import DataError
-from lgcn.tables.ids import EMPTY, NUMBER, bytes_of, find_in_slots, hash_bytes, slot_of
-from lgcn.utils.jit import jit
+from lgcn.tables.hash_table import EMPTY, add_to_slots, fill_slots, find_in_slots
+from lgcn.tables.ids import bytes_of
+from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.sizes import format_memory
-
-MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 
 
 class GrowingIndex:
@@ -23,8 +20,8 @@ class GrowingIndex:
     It is the hash table of :class:`lgcn.tables.ids.NodeIndex`, with arrays that grow in place.
 
     Args:
-        integer: Whether ids are whole numbers, else texts.
-        memory: Bytes that it may take.
+        integer: Whether ids are whole numbers, else strings.
+        memory: Bytes that it may use.
     """
 
     def __init__(self, *, integer: bool, memory: int) -> None:
@@ -41,8 +38,7 @@ class GrowingIndex:
     def number(self, *columns: Any) -> Any:
         """Node numbers (int32) of Arrow arrays of one length, [columns, length].
 
-        Ids that were not there before are added row by row, so that their numbers do not depend on
-        how many rows come at a time.
+        New ids are added row by row, so that their numbers do not depend on the batch size.
 
         Args:
             *columns: All of int64, or all of string and large_string; without missing entries.
@@ -56,7 +52,7 @@ class GrowingIndex:
             rows, column = np.nonzero(table.T < 0)
             new = column * table.shape[1] + rows
             self._reserve(len(new), int((first[new + 1] - first[new]).sum()))
-            self._size = _add(
+            self._size = add_to_slots(
                 first, data, new, self._first, self._data, self._slots, self._size, found
             )
         return table
@@ -91,13 +87,13 @@ class GrowingIndex:
         if slots > len(self._slots):
             self._slots = np.empty(0, np.int64)  # before the new ones are there
             self._slots = np.full(slots, EMPTY, np.int64)
-            _fill(self._first, self._data, self._slots, self._size)
+            fill_slots(self._first[: self._size + 1], self._data, self._slots)
 
     def _refuse(self, size: int, needed: int) -> None:
         if size > MAX_NODES:
             raise DataError(f"there must be at most {MAX_NODES} different ids of nodes, got more")
         raise DataError(
-            f"the ids of the nodes do not fit into the memory that is allowed: {size} ids need "
+            f"the ids of the nodes do not fit into the allowed memory: {size} ids need "
             f"{format_memory(needed)}, and there may be more; {format_memory(self._memory)} are "
             "left for them. Raise memory, or number the nodes 0, 1, ..., which needs "
             "no table of ids"
@@ -110,41 +106,3 @@ class GrowingIndex:
             return pa.Array.from_buffers(pa.int64(), self._size, [None, pa.py_buffer(data)])
         buffers = [None, pa.py_buffer(self._first), pa.py_buffer(self._data)]
         return pa.Array.from_buffers(pa.large_string(), self._size, buffers)
-
-
-@jit
-def _add(
-    wanted_first: Any,
-    wanted: Any,
-    new: Any,
-    first: Any,
-    data: Any,
-    slots: Any,
-    size: int,
-    found: Any,
-) -> Any:
-    for i in new:
-        start, end = wanted_first[i], wanted_first[i + 1]
-        h = hash_bytes(wanted, start, end)
-        place = slot_of(h, wanted, start, end, first, data, slots)
-        if slots[place] == EMPTY:  # else it came a moment ago
-            slots[place] = (h & ~NUMBER) | size
-            at = first[size]
-            for e in range(start, end):
-                data[at + e - start] = wanted[e]
-            size += 1
-            first[size] = at + end - start
-        found[i] = slots[place] & NUMBER
-    return size
-
-
-@jit
-def _fill(first: Any, data: Any, slots: Any, size: int) -> None:
-    """Puts ids that differ into empty slots."""
-    last = slots.shape[0] - 1
-    for i in range(size):
-        h = hash_bytes(data, first[i], first[i + 1])
-        place = h & last
-        while slots[place] != EMPTY:
-            place = (place + 1) & last
-        slots[place] = (h & ~NUMBER) | i

@@ -1,9 +1,9 @@
-"""Tables of any size as a store, in memory that the user sets."""
+"""Tables of any size into a store, within a memory limit that the user sets."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -15,30 +15,29 @@ import torch
 from lgcn.errors import DataError, UsageError
 from lgcn.graph.csr import row_sums
 from lgcn.ops.reference import row_of_entry
-from lgcn.store.arguments import FeatureKind, feature_kind
-from lgcn.store.array_tables import ArrayTable
-from lgcn.store.contents import write_ids
+from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_reader import EdgeReader
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeArrays, open_edges
 from lgcn.store.node_numbers import KnownNodes, NewTexts
 from lgcn.store.node_stream import write_nodes
+from lgcn.store.numpy_files import ArrayTable
+from lgcn.store.write_store import write_ids
 from lgcn.store.writer import StoreWriter
+from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.from_tables import end_columns
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeArguments, NodeOptions, column_names
 from lgcn.tables.open_table import open_table
-from lgcn.tables.paths import check_unknown_nodes
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.memory import PeakMemory, anonymous_memory, trim_memory
 from lgcn.utils.numbers import whole_number
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory, parse_memory
 
-LEAST = 96 * 10**6  # bytes that are needed beside what Python and its libraries take
+LEAST = 96 * 10**6  # bytes needed on top of Python and its libraries
 _HASHING = 32 * 10**6  # bytes while checksums are computed, and of small things
-
-Progress = Callable[[str, int, int], None]
 
 
 def import_store(
@@ -51,7 +50,7 @@ def import_store(
     target_column: str | None = None,
     weight_column: str | None = None,
     ignore_columns: str | Sequence[str] = (),
-    undirected: bool = True,
+    directed: bool = False,
     keep_duplicates: bool = False,
     keep_self_loops: bool = False,
     unknown_nodes: str = "error",
@@ -62,51 +61,53 @@ def import_store(
     encoding: str = "utf-8",
     name: str | None = None,
     overwrite: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     **node_options: Unpack[NodeArguments],
 ) -> dict[str, Any]:
-    """Writes a store from edges, and perhaps a node table, that may be larger than memory.
+    """Writes a store from edges, and optionally a node table, that may be larger than memory.
 
-    Without a node table, the nodes are the ids that occur in the edges. Whole numbers of which at
-    least half of those from 0 to the largest occur are node numbers as they are (numbers that do
-    not occur are nodes without edges). Other ids are numbered in the order in which they first
-    occur, row by row, the source before the target. Whether the ids of a text file are whole
-    numbers is told by its first block of rows; other ids that come later are bad rows then, unless
-    a node table says that ids are texts.
+    Duplicate edges are merged, and the largest weight wins. Self-loops are left out.
+
+    Without a node table, the nodes are the ids that occur in the edges. Whole numbers are node
+    numbers if at least half of the numbers from 0 to the largest occur; the others are nodes
+    without edges. Otherwise ids are numbered in the order in which they first occur, row by row,
+    the source before the target. The first block of rows of a text file decides whether ids are
+    whole numbers. Other ids that come later are bad rows, unless a node table says that ids are
+    strings.
 
     Args:
-        path: The store's folder.
-        edges: One file or several (``.csv``, ``.tsv``, ``.txt``, each also with ``.gz``;
-            ``.parquet``; ``.npz``; ``.npy`` of shape [E, 2] or [2, E]), a table in memory, or an
-            iterable of ``(source, target)`` or ``(source, target, weight)`` arrays. ``None`` for a
-            graph without edges.
-        nodes: One row a node, a file or a table in memory. (default: those of the edges, without
-            features and labels)
+        path: Folder of the store.
+        edges: One file or several (`.csv`, `.tsv`, `.txt`, also with `.gz`; `.parquet`; `.npz`;
+            `.npy` of shape [E, 2] or [2, E]), a table in memory, or an iterable of
+            `(source, target)` or `(source, target, weight)` arrays. `None` for a graph without
+            edges.
+        nodes: One row per node, a file or a table in memory. (default: the nodes of the edges,
+            without features and labels)
         id_column, source_column, target_column, weight_column, ignore_columns, unknown_nodes,
-            delimiter, encoding, name: See :func:`lgcn.from_tables`.
-        undirected: Whether an edge counts in both directions. (default: ``True``)
-        keep_duplicates: Whether edges that are the same all stay. (default: the heaviest)
-        keep_self_loops: Whether edges from a node to itself stay. (default: ``False``)
-        memory: How much memory the process may take, what Python and its libraries take included;
-            mapped files do not count. (default: "2GB")
-        skip_bad_rows: How many rows of edges may be left out that have the wrong number of cells,
-            lack an id, name unknown nodes, or cannot be read otherwise. (default: 0)
-        features: How to store them: ``"float32"``, ``"float16"``, ``"bfloat16"``, or ``"uint8"``,
-            which divides the range that a feature has in the fitted rows into 255 steps; what is
-            beyond becomes the end of the range. (default: ``"float32"``)
-        overwrite: Replace a store that is there. (default: ``False``)
+            delimiter, encoding, name: See [`from_tables`][lgcn.from_tables].
+        directed: Whether only an edge's target aggregates from its source. (default: `False`,
+            every edge counts both ways)
+        keep_duplicates: Whether to keep all duplicates of an edge. (default: `False`)
+        keep_self_loops: Whether to keep edges from a node to itself. (default: `False`)
+        memory: How much memory the process may use, including Python and its libraries, without
+            mapped files. (default: `"2GB"`)
+        skip_bad_rows: How many bad rows of edges to skip: rows with the wrong number of cells,
+            without an id, with unknown nodes, or otherwise unreadable. (default: 0)
+        features: How to store them: `"float32"`, `"float16"`, `"bfloat16"`, or `"uint8"`, which
+            divides the range of each feature in the fitted rows into 255 steps; values outside
+            are clipped. (default: `"float32"`)
+        overwrite: Replace an existing store. (default: `False`)
         on_progress: Called with the name of a step, how much of it is done, and how much there is
-            in all, 0 where that is not known. (default: none)
-        **node_options: What else :func:`lgcn.from_tables` takes on labels, splits,
-            kinds of columns and a trained encoder. An encoder is fitted to the allowed rows among
-            as many as fit into memory: all, or every second, fourth and so on.
+            in all, 0 if unknown. (default: none)
+        **node_options: Other arguments of [`from_tables`][lgcn.from_tables] about labels, splits,
+            kinds of columns and a trained encoder. An encoder is fitted to as many of the allowed
+            rows as fit into memory: all, or every second, fourth and so on.
 
     Returns:
-        ``nodes``; ``rows`` of the edge tables; ``edges`` that stay, and the ``entries`` they are in
-        the adjacency; ``duplicates`` that are left out; ``self_loops`` that were found, left out
-        unless they are to be kept; ``unknown_endpoints`` and ``bad_rows`` that are left out;
-        ``seconds``, ``edges_per_second`` (by rows), ``peak_memory`` in bytes; and ``notes``,
-        sentences on what a user should know.
+        Counts: `nodes`; `rows` of the edge tables; `edges` in the store, and `entries` of its
+        adjacency; `duplicates`, `unknown_endpoints` and `bad_rows` that were left out;
+        `self_loops` that were found, and left out unless kept. Also `seconds`,
+        `edges_per_second` (by rows), `peak_memory` in bytes, and `notes`, sentences for the user.
     """
     started = time.perf_counter()
     ceiling = parse_memory(memory)
@@ -115,7 +116,7 @@ def import_store(
     check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(**node_options)
     if nodes is None and (options.label_columns or id_column is not None):
-        raise UsageError("id_column and label_column are of a node table. Give nodes")
+        raise UsageError("id_column and label_column name columns of a node table. Give nodes")
     if nodes is None and edges is None:
         raise UsageError("edges and nodes must not both be None: there is nothing to import")
     sources = [] if edges is None else open_edges(edges, delimiter=delimiter, encoding=encoding)
@@ -172,7 +173,7 @@ def import_store(
             num_nodes,
             counts,
             memory=budget.left(),
-            undirected=undirected,
+            directed=directed,
             keep_self_loops=keep_self_loops,
             keep_duplicates=keep_duplicates,
             progress=progress,
@@ -181,7 +182,7 @@ def import_store(
         progress("compute checksums", 0, 0)
         writer.finish(
             name=name or _graph_name(node_source, sources),
-            directed=not undirected,
+            directed=directed,
             source={
                 "edges": [s.path.name if s.path else s.name for s in sources],
                 "nodes": None
@@ -227,7 +228,7 @@ def _graph_name(nodes: TableSource | None, sources: list[TableSource]) -> str:
 
 
 class _Budget:
-    """How much memory is left of what the user allows."""
+    """How much of the memory that the user allows is left."""
 
     def __init__(self, ceiling: int, folder: Path, weighted: bool) -> None:
         self._ceiling = ceiling
@@ -242,7 +243,7 @@ class _Budget:
             )
 
     def left(self) -> int:
-        """Bytes that a step may take now, with a tenth to spare."""
+        """Bytes that a step may use now, with a tenth to spare."""
         pa.default_memory_pool().release_unused()
         trim_memory()
         left = self._ceiling - anonymous_memory() - _HASHING
@@ -254,7 +255,7 @@ def _load_kernels(folder: Path, weighted: bool) -> None:
     spool = EdgeSpool(folder, weighted=weighted, name="first")
     end = np.array([0, 1], np.int32)
     spool.add(end, end[::-1].copy(), np.ones(2, np.float32))
-    for _ in sorted_rows(spool, 2, folder=folder, memory=1 << 20, undirected=True):
+    for _ in sorted_rows(spool, 2, folder=folder, memory=1 << 20, directed=False):
         pass
     spool.remove()
     texts = NewTexts(1 << 20)
@@ -269,43 +270,37 @@ def _write_rows(
     counts: dict[str, Any],
     *,
     memory: int,
-    undirected: bool,
+    directed: bool,
     keep_self_loops: bool,
     keep_duplicates: bool,
-    progress: Progress,
+    progress: OnProgress,
 ) -> dict[str, int]:
     """Sorts the edges into the store; gives the numbers of edges, entries and duplicates."""
-    entries = loops = 0
-    for prefix in ("",) if undirected else ("", "transpose_"):
-        rowptr = writer.append(f"{prefix}rowptr", "int64")
-        col = writer.append(f"{prefix}col", "int32")
-        weight = writer.append(f"{prefix}edge_weight", "float32") if spool.weighted else None
-        degree = None if prefix else writer.append("degree", "float32")
-        rowptr.write(np.zeros(1, np.int64))
-        report = partial(progress, "sort edges by source" if prefix else "sort edges")
-        entries = loops = row = 0
-        for rows in sorted_rows(
-            spool,
-            num_nodes,
-            folder=writer.scratch,
-            memory=memory,
-            undirected=undirected,
-            keep_self_loops=keep_self_loops,
-            keep_duplicates=keep_duplicates,
-            transpose=bool(prefix),
-            on_progress=report,
-        ):
-            rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + entries)
-            col.write(rows.col.numpy())
-            if weight is not None and rows.weight is not None:
-                weight.write(rows.weight.numpy())
-            if degree is not None:
-                degree.write(row_sums(rows).to(torch.float32).numpy())
-            if keep_self_loops:
-                loops += int((row_of_entry(rows.rowptr) + row == rows.col).sum())
-            entries += rows.col.numel()
-            row += rows.rowptr.numel() - 1
-    edges = loops + (entries - loops) // (2 if undirected else 1)
+    rowptr, col = writer.append("rowptr", "int64"), writer.append("col", "int32")
+    weight = writer.append("edge_weight", "float32") if spool.weighted else None
+    degree = writer.append("degree", "float32")
+    rowptr.write(np.zeros(1, np.int64))
+    entries = loops = row = 0
+    for rows in sorted_rows(
+        spool,
+        num_nodes,
+        folder=writer.scratch,
+        memory=memory,
+        directed=directed,
+        keep_self_loops=keep_self_loops,
+        keep_duplicates=keep_duplicates,
+        on_progress=partial(progress, "sort edges"),
+    ):
+        rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + entries)
+        col.write(rows.col.numpy())
+        if weight is not None and rows.weight is not None:
+            weight.write(rows.weight.numpy())
+        degree.write(row_sums(rows).to(torch.float32).numpy())
+        if keep_self_loops:
+            loops += int((row_of_entry(rows.rowptr) + row == rows.col).sum())
+        entries += rows.col.numel()
+        row += rows.rowptr.numel() - 1
+    edges = loops + (entries - loops) // (1 if directed else 2)
     # As many as there were, less those that are left: with all duplicates kept, none is counted.
     before = spool.num_edges - (0 if keep_self_loops else counts["self_loops"])
     return {"edges": edges, "entries": entries, "duplicates": before - edges}

@@ -1,10 +1,9 @@
-"""From the ids in edges to numbers of nodes, whatever is known of the nodes beforehand."""
+"""From the ids in edges to node numbers, with or without a node table."""
 
 # mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,17 @@ import pyarrow as pa
 from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeBatch
-from lgcn.store.growing_index import MAX_NODES, GrowingIndex
+from lgcn.store.growing_index import GrowingIndex
 from lgcn.tables.columns import quoted
 from lgcn.tables.from_tables import refuse_edge_as_header
 from lgcn.tables.ids import NodeIndex, as_integers
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.jit import jit
+from lgcn.utils.limits import MAX_NODES
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory
 
 CHUNK = 1 << 18  # edges that are numbered at a time
-
-Progress = Callable[[str, int, int], None]
 
 
 class KnownNodes:
@@ -36,8 +35,8 @@ class KnownNodes:
         drop: Whether edges that name no node are left out, else they are bad rows.
 
     Attributes:
-        integer: Whether ids are whole numbers, else texts.
-        num_unknown: Edges so far that name no node and are left out without more ado.
+        integer: Whether ids are whole numbers, else strings.
+        num_unknown: Edges so far that name no node and are left out.
         num_refused: Edges so far that name no node and count as bad rows.
     """
 
@@ -75,7 +74,7 @@ class KnownNodes:
 
 
 class NewTexts:
-    """Texts that are numbered in the order in which they first occur.
+    """Strings, numbered in the order in which they first occur.
 
     Args:
         memory: Bytes that they may take.
@@ -98,16 +97,16 @@ class NewTexts:
         refuse_edge_as_header(source, ends, index)
 
     def resolve(
-        self, spool: EdgeSpool, folder: Path, memory: int, progress: Progress
+        self, spool: EdgeSpool, folder: Path, memory: int, progress: OnProgress
     ) -> tuple[EdgeSpool, int, Any]:
         """The edges in node numbers, the number of nodes, and their ids if these are not it."""
         return spool, len(self.index), self.index.ids()
 
 
 class NewIntegers:
-    """Whole numbers, which are node numbers as they are if most of them occur.
+    """Whole numbers, which are used as node numbers if at least half of them occur.
 
-    That is known at the end only, so that until then the spool has ids.
+    That is known only at the end; until then the spool holds ids.
     """
 
     integer = True
@@ -126,7 +125,7 @@ class NewIntegers:
         return source, target, None
 
     def resolve(
-        self, spool: EdgeSpool, folder: Path, memory: int, progress: Progress
+        self, spool: EdgeSpool, folder: Path, memory: int, progress: OnProgress
     ) -> tuple[EdgeSpool, int, Any]:
         """As of :class:`NewTexts`."""
         num_nodes = self._high + 1
@@ -135,7 +134,7 @@ class NewIntegers:
             if num_nodes // 8 > memory:
                 raise DataError(
                     f"{num_nodes} nodes need {format_memory(num_nodes // 8)} while their ids are "
-                    f"looked at; {format_memory(memory)} are left. Raise memory"
+                    f"counted; {format_memory(memory)} are left. Raise memory"
                 )
             seen = np.zeros((num_nodes >> 3) + 1, np.uint8)
             for source, target, _ in spool.chunks(CHUNK):

@@ -1,15 +1,15 @@
-"""A node table that need not fit into memory, into a store.
+"""Writing a node table into a store; it need not fit into memory.
 
-It is read twice. The first time, the ids, labels and splits of all rows are taken, and of the
-features those of every n-th row, where n is the least power of two for which they fit: these rows
-are what the encoder is fitted to. The second time, all features are encoded, batch by batch.
+It is read twice. The first pass takes the ids, labels and splits of all rows, and the features of
+every n-th row, where n is the smallest power of two for which they fit. The encoder is fitted to
+these rows. The second pass encodes all features, batch by batch.
 """
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,26 +18,26 @@ import pyarrow as pa
 import torch
 
 from lgcn.errors import DataError, UsageError
-from lgcn.store.arguments import FeatureKind
-from lgcn.store.contents import encode_features, uint8_scale, write_ids
-from lgcn.store.text_blocks import column_types
+from lgcn.store.csv_blocks import column_types
+from lgcn.store.early_checks import FeatureKind
+from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
+from lgcn.tables.csv_files import CsvTable
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
-from lgcn.tables.source import TableSource
-from lgcn.tables.text import TextTable
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.progress import OnProgress
+from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import format_memory
 
 # Bytes of a node beside its cells: while its id is looked up, and while a random split is drawn.
 _INDEX_BYTES, _SPLIT_BYTES = 56, 64
 
-Progress = Callable[[str, int, int], None]
-
 
 @dataclass
 class Nodes:
-    """What is known of the nodes once they are written: the index of their ids, the header."""
+    """The written nodes: the index of their ids, their number, and fields of the header."""
 
     index: NodeIndex
     num_nodes: int
@@ -50,7 +50,7 @@ class NodeStream(TableSource):
     Args:
         source: The table.
         whole: Columns of which all rows are read.
-        memory: Bytes that may be taken; a third of it by the sample.
+        memory: Bytes that may be used, a third of them by the sample.
     """
 
     def __init__(self, source: TableSource, whole: Sequence[str], memory: int) -> None:
@@ -76,7 +76,7 @@ class NodeStream(TableSource):
     ) -> Any:
         """All rows of the ids, labels and splits among the columns."""
         columns = self.columns if columns is None else list(columns)
-        if not isinstance(self._source, TextTable):
+        if not isinstance(self._source, CsvTable):
             return self._read(columns, {})
         given = dict(types or {})
         guess = column_types(self._source, columns, whole_file=False) | given
@@ -166,7 +166,7 @@ def write_nodes(
     *,
     memory: int,
     features: FeatureKind,
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Nodes:
     """Writes the ids, labels, splits and features of a node table.
 
@@ -246,15 +246,14 @@ def _fit(
         if stream.stride > 1:
             notes.append(
                 f"{stream.name}: the features are fitted to one of every {stream.stride} rows, "
-                "which is what fits into the memory that is allowed"
+                "which is what fits into the allowed memory"
             )
     scale = None
     if features == "uint8":
         low, high = np.full(encoder.num_features, np.inf), np.full(encoder.num_features, -np.inf)
-        step = max(1, (1 << 20) // encoder.num_features)
         rows = stream.sample.filter(pa.array(allowed))
-        for start in range(0, len(rows), step):
-            x = _transform(encoder, rows.slice(start, step), {})
+        for start, stop in row_blocks(len(rows), (1 << 20) // encoder.num_features):
+            x = _transform(encoder, rows.slice(start, stop - start), {})
             if x.layout != torch.strided:
                 raise UsageError(
                     "features must not be uint8 here: the columns give many features of which few "
@@ -272,15 +271,14 @@ def _feature_rows(
     first_line: int | None,
     num_nodes: int,
     notes: list[str],
-    on_progress: Progress,
+    on_progress: OnProgress,
 ) -> Iterator[Any]:
     """The features, a tensor of some rows after the other."""
     unseen: dict[str, str] = {}
-    step = max(1, (1 << 22) // encoder.num_features)  # rows at a time
     row = 0
     for batch in stream.batches(stream.features, {}):
-        for start in range(0, len(batch), step):
-            part = pa.Table.from_batches([batch.slice(start, step)])
+        for start, stop in row_blocks(len(batch), (1 << 22) // encoder.num_features):
+            part = pa.Table.from_batches([batch.slice(start, stop - start)])
             try:
                 yield _transform(
                     encoder, part, unseen, None if first_line is None else first_line + row

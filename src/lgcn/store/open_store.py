@@ -1,4 +1,4 @@
-"""Opening a graph that lies in a folder on disk, without reading it into memory."""
+"""Opening a graph store on disk without reading it into memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from torch import Tensor
 
 from lgcn.errors import DataError
 from lgcn.graph import Graph
-from lgcn.graph.csr import CSR, sparse_features
-from lgcn.store.contents import write_store
+from lgcn.graph.csr import sparse_features
+from lgcn.store.checked_files import check_end, check_size, digests, open_file, read_header
 from lgcn.store.format import DTYPES, OFFSETS, Array, file_of, is_store
-from lgcn.store.reading import check_end, check_size, digests, open_file, read_header
+from lgcn.store.write_store import write_store
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.limits import FEATURE_BYTES
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 
 _MAP_NORESERVE = 0x4000  # on Linux; Python names it from 3.13 on
 
@@ -27,14 +27,14 @@ __all__ = ["Store", "StoreWriter", "is_store", "open_store", "write_store"]
 
 
 class Store:
-    """A graph on disk, opened for reading by :func:`open_store`.
+    """A graph on disk, opened by `open_store`.
 
     Attributes:
         path: The folder.
-        header: What ``header.json`` says.
-        graph: The graph. Its tensors are maps of the files: what is written to them stays in
-            memory, and the files must stay as they are while it is in use. ``node_ids`` is
-            ``None``, see :meth:`node_ids`.
+        header: The content of `header.json`.
+        graph: The graph. Its tensors are memory maps of the files. Writing to a tensor does not
+            change the files, and the files must not change while the graph is in use. Its
+            `node_ids` is `None`; use the method `node_ids` of the store.
     """
 
     def __init__(self, path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
@@ -89,9 +89,9 @@ class Store:
         return tensor.view(torch.bfloat16) if self._dtypes[name] == "bfloat16" else tensor
 
     def node_ids(self, start: int, stop: int) -> Any:
-        """The user's ids of the nodes from ``start`` up to ``stop``, as an Arrow array.
+        """The user's ids of the nodes from `start` up to `stop`, as an Arrow array.
 
-        It is of type int64 or large_string; nodes without ids have their numbers.
+        Its type is int64 or large_string. Where a store has no ids, they are node numbers.
         """
         import pyarrow as pa
 
@@ -114,38 +114,23 @@ class Store:
             ids.validate(full=True)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"{file_of(self.path, 'ids_bytes')} must hold texts in UTF-8: {error}"
+                f"{file_of(self.path, 'ids_bytes')} must hold strings in UTF-8: {error}"
             ) from None
         return ids
-
-    def transpose(self) -> CSR | None:
-        """The edges by source: row i lists the nodes that aggregate from node i.
-
-        ``None`` for a graph that is not directed, whose rows are these already, and for one that
-        was stored without it.
-        """
-        if "transpose_col" not in self._maps:
-            return None
-        weighted = "transpose_edge_weight" in self._maps
-        return CSR(
-            self._tensor("transpose_rowptr"),
-            self._tensor("transpose_col"),
-            self._tensor("transpose_edge_weight") if weighted else None,
-        )
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}, {self.graph!r})"
 
 
 def open_store(path: str | Path, *, verify: bool = True) -> Store:
-    """Opens a store.
+    """Opens a graph store without reading it into memory.
 
     Args:
-        path: The folder.
+        path: Folder of the store.
         verify: Read all files once, compare them with their checksums, and check every number that
-            is used as an index. Without it only the header and the files' sizes are checked, which
-            is for a store that you wrote yourself and that nobody had access to: a wrong number in
-            it reads memory it should not. (default: ``True``)
+            is used as an index. With `False`, only the header and the file sizes are checked. Use
+            that only for a store that you wrote yourself and that nobody else had access to: a
+            wrong number in it leads to invalid memory reads. (default: `True`)
     """
     folder = Path(path)
     header, arrays = read_header(folder)
@@ -159,7 +144,7 @@ def open_store(path: str | Path, *, verify: bool = True) -> Store:
             if digest != arrays[name].sha256:
                 raise DataError(
                     f"{file_of(folder, name)} was altered: its checksum does not fit. "
-                    "Write the store anew"
+                    "Write the store again"
                 )
     store = Store(folder, header, arrays)
     for name, target in OFFSETS.items():
@@ -176,8 +161,8 @@ def _map(folder: Path, name: str, array: Array) -> Any:
         return np.empty(array.shape, DTYPES[array.dtype])
     with open_file(path) as (handle, size):
         check_size(path, size, array)
-        # Private: what a user writes to a tensor stays in memory, and a map to be read alone would
-        # end the process. No memory is set aside for it, since the file may be larger than that.
+        # Private: what a user writes to a tensor stays in memory; writing to a read-only map would
+        # kill the process. No memory is reserved, since the file may be larger than that.
         if sys.platform == "linux":
             flags = mmap.MAP_PRIVATE | _MAP_NORESERVE
             mapped = mmap.mmap(handle, size, flags, mmap.PROT_READ | mmap.PROT_WRITE)

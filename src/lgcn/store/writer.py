@@ -1,4 +1,4 @@
-"""Writing a store, so that no half-written one ever looks whole."""
+"""Writing a store, so that no partial one ever looks complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from torch import Tensor
 
 from lgcn.errors import UsageError, WriteError
 from lgcn.graph.csr import CSR, row_blocks, row_sums
-from lgcn.store.arguments import check_target, foreign_files
+from lgcn.store.checked_files import digests
+from lgcn.store.early_checks import check_target, foreign_files
 from lgcn.store.format import (
     ARRAYS,
     DTYPES,
@@ -27,7 +28,6 @@ from lgcn.store.format import (
     file_of,
     header_digest,
 )
-from lgcn.store.reading import digests
 from lgcn.utils.files import (
     NO_ROOM,
     cannot_write,
@@ -39,18 +39,18 @@ from lgcn.utils.files import (
     sync_folder,
 )
 
-_BLOCK = 1 << 22  # values that are converted at a time
+_BLOCK = 1 << 22  # values converted at a time
 
 
 class StoreWriter:
-    """Writes a store into a folder beside ``path``, which takes that name when all is there.
+    """Writes a store into a folder beside ``path``, which takes that name when it is complete.
 
-    Use it in a ``with`` statement: what is there is removed if the block ends before
-    :meth:`finish`. What a killed writer left is removed by the next one for the same ``path``.
+    Use it in a ``with`` statement: if the block ends before :meth:`finish`, what was written is
+    removed. What a killed writer left is removed by the next one for the same ``path``.
 
     Args:
-        path: The store's folder. Folders above it are made as needed.
-        overwrite: Replace a store that is there, once the new one is complete.
+        path: Folder of the store. Folders above it are created as needed.
+        overwrite: Replace an existing store, once the new one is complete.
             (default: ``False``)
     """
 
@@ -67,7 +67,7 @@ class StoreWriter:
         with _plain_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(self.path)
-            # The lock is held until the end, by which the next writer knows that this one lives.
+            # Held until the end: it tells the next writer that this one is alive.
             self.folder, self._lock = _new_folder(self.path)
 
     def __enter__(self) -> StoreWriter:
@@ -100,35 +100,13 @@ class StoreWriter:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def array(self, name: str, shape: Sequence[int], dtype: str) -> Any:
-        """A map of a new array, full of zeros, to be filled in any order.
-
-        Its pages count as memory of this process, though they can be written out at any time.
-
-        Args:
-            name: One of :data:`lgcn.store.format.ARRAYS`.
-            shape: Its shape.
-            dtype: One that the array may have; ``"bfloat16"`` gives its bits as uint16.
-        """
-        path = self._new(name, dtype)
-        self._shapes[name] = (dtype, tuple(int(size) for size in shape))
-        size = int(np.prod(shape, dtype=np.int64)) * DTYPES[dtype].itemsize
-        with _plain_errors(self.path), path.open("xb+") as file:
-            if size == 0:
-                return np.empty(shape, DTYPES[dtype])
-            # Now, since a map of a file the disk has no room for would kill the process later.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            else:
-                file.truncate(size)
-            return np.memmap(file, DTYPES[dtype], "r+", shape=tuple(shape))
-
     def append(self, name: str, dtype: str, width: int | None = None) -> Appender:
         """A new array that is written from its first entry to its last.
 
         Args:
-            name, dtype: See :meth:`array`.
-            width: Entries of a row, for a matrix. (default: a vector)
+            name: One of :data:`lgcn.store.format.ARRAYS`.
+            dtype: One that the array may have.
+            width: Values per row, for a matrix. (default: a vector)
         """
         path = self._new(name, dtype)
         with _plain_errors(self.path):
@@ -273,7 +251,7 @@ class Appender:
         self._length += values.shape[0]
         view = memoryview(values.reshape(-1).view(np.uint8))
         with _plain_errors(self._store):
-            while len(view):  # a write may take less than it was given
+            while len(view):  # a write may be partial
                 view = view[self._file.write(view) :]
 
     def close(self) -> None:
@@ -282,7 +260,7 @@ class Appender:
 
 @contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
-    """Says plainly that the disk is full, or what else the system did not do."""
+    """Turns an error of the system, such as a full disk, into a plain message."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What each kind of column learns from the allowed rows, and how it becomes features."""
+"""Encoders of one column each: what they learn from the allowed rows, and how they encode."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from scipy import sparse
 from lgcn.errors import DataError
 from lgcn.tables.columns import LARGEST, is_single, numbers, quoted, row_name, texts
 from lgcn.utils import stored_json
+from lgcn.utils.row_blocks import row_blocks
 
 MAX_CATEGORIES = 1000
 LARGEST_SCALED = 1e18  # the square of a feature must fit in float32
 LARGEST_IDF = 1e6  # far above any logarithm of a number of rows
-EMPTY = "left out: it is empty in the rows that may be looked at"
+EMPTY = "left out: it is empty in the rows used for fitting"
 
 
 @dataclass(frozen=True, eq=False)
 class NumberEncoder:
-    """Numbers, dates or lists of numbers, scaled. Deviation 0: a constant place, always 0."""
+    """Scaled numbers, dates or lists of numbers. Deviation 0: a constant, encoded as 0."""
 
     name: str
     kind: str
@@ -36,15 +37,15 @@ class NumberEncoder:
     def fit(
         cls, name: str, column: Any, rows: Any, kind: str, first_line: int | None
     ) -> tuple[NumberEncoder | None, str]:
-        """The encoder, ``None`` where the column is left out, and what to note of it."""
+        """The encoder, ``None`` where the column is left out, and a note for the user."""
         width = _list_length(column, rows) if kind == "vector" else 1
         found = _Moments(width)
-        step = max(2**18 // max(width, 1), 1)  # rows at a time, so that the column is not copied
-        for start in range(0, len(column), step):
-            allowed = np.flatnonzero(rows[start : start + step]) + start
+        # Some rows at a time, so that the column is not copied as a whole.
+        for start, stop in row_blocks(len(column), 2**18 // max(width, 1)):
+            allowed = np.flatnonzero(rows[start:stop]) + start
             if not len(allowed):
                 continue
-            block = column.slice(start, step)
+            block = column.slice(start, stop - start)
             if len(allowed) < len(block):
                 block = block.take(pa.array(allowed - start))
 
@@ -58,7 +59,7 @@ class NumberEncoder:
         constant = int((deviation == 0).sum())
         if constant == width:
             value = f" ({found.low[0]:g})" if kind == "number" else ""
-            return None, f"left out: it is constant{value} in the rows that may be looked at"
+            return None, f"left out: it is constant{value} in the rows used for fitting"
         empty = 1 - found.count.mean() / rows.sum()
         note = ""
         if constant:
@@ -118,10 +119,9 @@ class NumberEncoder:
 
 
 class _Moments:
-    """Means and deviations of matrices that come one after the other, without their NaN.
+    """Running means and deviations of matrices, ignoring NaN.
 
-    They are merged matrix by matrix (Chan, Golub and LeVeque 1979), so that a large mean costs no
-    digits.
+    Merged matrix by matrix (Chan, Golub and LeVeque 1979), so that a large mean loses no digits.
     """
 
     def __init__(self, width: int) -> None:
@@ -141,7 +141,7 @@ class _Moments:
         self.count += number
 
     def deviation(self) -> Any:
-        """0 where the values are one, or their differences are no more than rounding."""
+        """0 where all values are equal, or differ by rounding only."""
         deviation = np.sqrt(self._squares / np.maximum(self.count, 1))
         noise = 8 * np.finfo(np.float64).eps * np.abs(self.mean)
         deviation[(self.low >= self._high) | (deviation <= noise)] = 0
@@ -156,7 +156,7 @@ def _list_length(column: Any, rows: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class CategoryEncoder:
-    """One feature a category. ``complete``: the fit saw no more categories than these."""
+    """One feature per category. ``complete``: the fit saw no other categories."""
 
     name: str
     categories: list[str]
@@ -166,7 +166,7 @@ class CategoryEncoder:
 
     @classmethod
     def fit(cls, name: str, column: Any, rows: Any) -> tuple[CategoryEncoder | None, str]:
-        """The encoder, ``None`` where the column is left out, and what to note of it."""
+        """The encoder, ``None`` where the column is left out, and a note for the user."""
         cells = texts(column.filter(pa.array(rows)))
         counts = pc.value_counts(cells.drop_null())
         found = pa.table({"value": counts.field("values"), "count": counts.field("counts")})
@@ -174,7 +174,7 @@ class CategoryEncoder:
             return None, EMPTY
         if len(found) == 1 and cells.null_count == 0:
             value = quoted(found["value"][0].as_py())
-            return None, f"left out: it is {value} in all rows that may be looked at"
+            return None, f"left out: it is {value} in all rows used for fitting"
         ranked = found.sort_by([("count", "descending"), ("value", "ascending")])
         kept = sorted(ranked["value"].slice(0, MAX_CATEGORIES).to_pylist())
         if len(found) == len(kept):
@@ -194,7 +194,7 @@ class CategoryEncoder:
         return pa.array(self.categories, pa.large_string())
 
     def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
-        cells = _texts(cells, self.name, "one category a cell")
+        cells = _texts(cells, self.name, "one category per cell")
         codes = pc.index_in(cells, value_set=self._value_set)
         if self.complete and codes.null_count > cells.null_count:
             counts = pc.value_counts(cells.filter(pc.is_null(codes)).drop_null())
@@ -233,7 +233,7 @@ class TextEncoder:
     def fit(
         cls, name: str, column: Any, rows: Any, max_words: int
     ) -> tuple[TextEncoder | None, str]:
-        """The encoder, ``None`` where the column is left out, and what to note of it."""
+        """The encoder, ``None`` where the column is left out, and a note for the user."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         cells = texts(column.filter(pa.array(rows))).drop_null()
@@ -276,7 +276,7 @@ class TextEncoder:
         words = stored_json.strings(stored["words"], f"words of {what}", distinct=True)
         idf = stored_json.numbers(stored["idf"], f"idf of {what}", 0, LARGEST_IDF)
         if len(idf) != len(words):
-            raise DataError(f"{what} must have one idf a word ({len(words)}), got {len(idf)}")
+            raise DataError(f"{what} must have one idf per word ({len(words)}), got {len(idf)}")
         entries = stored_json.numbers([stored["entries"]], f"entries of {what}", 0, len(words))
         return cls(_name(stored, what), words, idf, entries[0])
 

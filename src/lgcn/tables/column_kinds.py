@@ -1,4 +1,4 @@
-"""What kind of feature a column is: as its argument says, or judged by type and values."""
+"""The kind of feature that a column is: as the user says, or guessed from type and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 _THOUSANDS = r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"
 _NAMED = {
     "numeric_columns": ("number", "numbers, dates or lists of numbers"),
-    "categorical_columns": ("category", "one value a cell"),
+    "categorical_columns": ("category", "one value per cell"),
     "text_columns": ("text", "texts"),
 }
 
@@ -40,7 +40,7 @@ def named_kind(column: Any, rows: Any, name: str, argument: str) -> Kind:
 
 
 def infer(column: Any, rows: Any) -> Kind:
-    """The kind of feature that a column is, judged by the rows that may be looked at.
+    """The kind of feature that a column is, guessed from the training rows and unlabelled rows.
 
     Numbers, dates and lists of numbers are what they are, and a dictionary column is a category.
     Texts are numbers or dates if all of them can be read as such (not numbers with leading zeros,
@@ -66,7 +66,7 @@ def infer(column: Any, rows: Any) -> Kind:
         return Kind(None, f"has the type {column.type}, which is no feature")
     cells = texts(column.filter(rows)).drop_null()
     if not len(cells):
-        return Kind(None, "is empty in the rows that may be looked at")
+        return Kind(None, "is empty in the rows used for fitting")
     distinct = pc.unique(cells)
     if parses(distinct, "date"):
         return Kind("date")

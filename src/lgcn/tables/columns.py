@@ -1,8 +1,7 @@
-"""Columns of an Arrow table as numbers or as texts."""
+"""Columns of an Arrow table as numbers or as strings."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -11,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from lgcn.errors import DataError, UsageError
+from lgcn.errors import DataError, UsageError, did_you_mean
 
+MOST_LISTED = 20  # values in a message
 LARGEST = 1e100  # squares of larger numbers leave float64 when deviations are computed
 
 # What an empty cell is called where numbers or dates are written as text: the words of Arrow's CSV
@@ -47,18 +47,21 @@ def quoted(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def listed(values: Sequence[Any], most: int = 20) -> str:
+def listed(values: Sequence[Any], most: int = MOST_LISTED) -> str:
     """Values in a message, the first ones where there are many."""
     return ", ".join(map(quoted, values[:most])) + (", ..." if len(values) > most else "")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """What to add to a message on a column that is not there."""
-    names = list(known)
-    lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(word.lower(), lower, n=1)
-    hint = f"did you mean {quoted(lower[close[0]])}? " if close else ""
-    return f"{hint}the columns are {listed(names) or 'none'}"
+def column_hint(name: Any, columns: Iterable[str]) -> str:
+    """The end of a message about a column that does not exist: the closest one, or the first ones.
+
+    A name of a stranger's column may be long, or have line breaks in it.
+    """
+    known = [quoted(column)[1:-1] for column in columns] or ["none"]
+    hint = did_you_mean(name, known)
+    if len(known) <= MOST_LISTED or not hint.startswith("known"):
+        return hint
+    return did_you_mean(name, [*known[:MOST_LISTED], "..."])
 
 
 def one_column(table: Any, name: str, argument: str) -> Any:
@@ -67,7 +70,7 @@ def one_column(table: Any, name: str, argument: str) -> Any:
     if count == 0:
         raise UsageError(
             f"{argument} names column {quoted(name)}, which is not in the table; "
-            f"{did_you_mean(name, table.column_names)}"
+            f"{column_hint(name, table.column_names)}"
         )
     if count > 1:
         raise DataError(f"the table has {count} columns {name!r}; give each a name of its own")

@@ -20,7 +20,7 @@ from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.graph.features import checked_matrix, sparse_tensor
 from lgcn.tables.edges import to_adjacency
-from lgcn.tables.labels import Labels, read_labels
+from lgcn.tables.labels import ColumnLabels, read_label_columns
 from lgcn.tables.nodes import NodeOptions, node_data
 from lgcn.tables.open_table import read_table
 
@@ -31,6 +31,7 @@ def from_networkx(
     features: str | Sequence[str] | None = None,
     label: str | None = None,
     weight: str | None = None,
+    directed: bool = False,
     split: str | None = None,
     labels_per_class: int | None = None,
     val: float | None = None,
@@ -38,22 +39,23 @@ def from_networkx(
     split_seed: int = 0,
     name: str | None = None,
 ) -> Graph:
-    """Makes a graph of a NetworkX graph; its nodes keep their names in ``node_ids``.
+    """Makes a graph from a NetworkX graph; its nodes keep their names in `node_ids`.
 
-    A directed graph stays directed: a node aggregates from its predecessors. Edges between the same
-    nodes become one, with the largest weight, and self-loops are left out.
+    Duplicate edges are merged, and the largest weight wins. Self-loops are left out.
 
     Args:
-        graph: A ``networkx`` graph of any kind.
-        features: Node attributes that become features, as columns of a table do
-            (:class:`lgcn.tables.encoder.FeatureEncoder`); one can be a list of numbers a node.
-            (default: all but ``label`` and ``split``; no ``x`` where there are none)
-        label: Node attribute with the class; a node without it is to be predicted.
+        graph: A NetworkX graph of any kind.
+        features: Node attributes that become features, like columns of a table. An attribute can be
+            a list of numbers. (default: all but `label` and `split`; no `x` if there are none)
+        label: Node attribute with the class. Nodes without it can be predicted.
             (default: no labels)
         weight: Edge attribute with a weight of at least 0. (default: all one)
+        directed: Whether only an edge's target aggregates from its source, in a directed NetworkX
+            graph. Edges of an undirected one always count both ways. (default: `False`, every
+            edge counts both ways)
         split: Node attribute that says train, val or test. (default: a random split)
-        labels_per_class, val, test, split_seed: See :func:`lgcn.from_tables`.
-        name: The graph's. (default: NetworkX's)
+        labels_per_class, val, test, split_seed: See [`from_tables`][lgcn.from_tables].
+        name: Name of the graph. (default: NetworkX's)
     """
     if graph.number_of_nodes() == 0:
         raise DataError("graph must have at least one node, got none")
@@ -91,7 +93,7 @@ def from_networkx(
     if weight is not None:
         values = [data.get(weight) for _, _, data in graph.edges(data=True)]
         weights = _weights(values, f"the edge attribute {weight!r}")
-    rows = _to_rows(ends[:, 0], ends[:, 1], weights, len(number), graph.is_directed())
+    rows = _to_rows(ends[:, 0], ends[:, 1], weights, len(number), directed and graph.is_directed())
     return replace(
         nodes,
         rowptr=rows.rowptr,
@@ -99,7 +101,6 @@ def from_networkx(
         edge_weight=rows.weight,
         node_ids=_names_of(list(graph)),
         name=name or str(graph.graph.get("name") or "networkx"),
-        _derived={},
     )
 
 
@@ -115,20 +116,21 @@ def from_scipy(
     split_seed: int = 0,
     name: str = "scipy",
 ) -> Graph:
-    """Makes a graph of a SciPy sparse adjacency matrix.
+    """Makes a graph from a SciPy sparse adjacency matrix.
 
     The entry (i, j) is an edge from node i to node j; its value is the edge's weight, and a zero is
-    no edge. Where all values are one, the graph has no weights. Self-loops are left out.
+    no edge. Where all values are one, the graph has no weights. Duplicate edges are merged, and
+    the largest weight wins. Self-loops are left out.
 
     Args:
         adjacency: A sparse matrix or array of shape [N, N].
         x: Features, [N, F], an array, a tensor or a sparse matrix. (default: none)
-        y: Classes: integers, -1 where one is unknown, or names, ``None`` where one is unknown; or
-            a [N, L] matrix of zeros and ones. (default: none)
-        directed: Node j aggregates from node i, and not the other way. (default: ``False``, both,
-            with the larger weight where two differ)
-        labels_per_class, val, test, split_seed: See :func:`lgcn.from_tables`.
-        name: The graph's. (default: "scipy")
+        y: Classes: integers, -1 where unknown; or names, `None` where unknown; or an [N, L] matrix
+            of zeros and ones. (default: none)
+        directed: Whether only an edge's target aggregates from its source. (default: `False`,
+            every edge counts both ways)
+        labels_per_class, val, test, split_seed: See [`from_tables`][lgcn.from_tables].
+        name: Name of the graph. (default: `"scipy"`)
     """
     shape = tuple(getattr(adjacency, "shape", ()))
     if not hasattr(adjacency, "tocoo") or len(shape) != 2 or shape[0] != shape[1]:
@@ -186,7 +188,7 @@ def _weights(values: Any, what: str) -> Any:
 
 
 def _names_of(nodes: list[Any]) -> Any:
-    """Node names: int64 where all are integers that fit, else objects."""
+    """Node names: int64 if all are integers that fit, else objects."""
     if all(isinstance(node, int) and not isinstance(node, bool) for node in nodes):
         try:
             return np.array(nodes, np.int64)
@@ -198,7 +200,7 @@ def _names_of(nodes: list[Any]) -> Any:
 
 
 def _features(x: Any, num_nodes: int) -> Tensor:
-    """Float32 features; those that are already are not copied."""
+    """Float32 features, not copied if they are float32 already."""
     if hasattr(x, "tocsr"):
         features = sparse_tensor(checked_matrix(x, "x").copy(), "x")
     else:
@@ -208,19 +210,21 @@ def _features(x: Any, num_nodes: int) -> Tensor:
             raise UsageError(f"x must hold numbers in shape [N, F]: {error}") from error
     if features.dim() != 2 or features.size(0) != num_nodes:
         raise UsageError(
-            f"x must have one row a node ({num_nodes}), got shape {list(features.shape)}"
+            f"x must have one row per node ({num_nodes}), got shape {list(features.shape)}"
         )
     return features if features.layout == torch.sparse_csr else features.float()
 
 
-def _labels(y: Any, num_nodes: int) -> Labels:
+def _labels(y: Any, num_nodes: int) -> ColumnLabels:
     array = np.asarray(y)
     if array.shape[:1] != (num_nodes,) or array.ndim > 2:
-        raise UsageError(f"y must have one row a node ({num_nodes}), got shape {list(array.shape)}")
+        raise UsageError(
+            f"y must have one row per node ({num_nodes}), got shape {list(array.shape)}"
+        )
     if array.ndim == 2:
         if not np.isin(array, (0, 1)).all():
             raise UsageError("y in two dimensions must hold zeros and ones")
-        return Labels(torch.tensor(array, dtype=torch.float32), (), np.ones(num_nodes, bool))
+        return ColumnLabels(torch.tensor(array, dtype=torch.float32), (), np.ones(num_nodes, bool))
     if array.dtype.kind in "iu":
-        return Labels(torch.tensor(array, dtype=torch.int64), (), array >= 0)
-    return read_labels(read_table({"y": array}), "y")
+        return ColumnLabels(torch.tensor(array, dtype=torch.int64), (), array >= 0)
+    return read_label_columns(read_table({"y": array}), "y")

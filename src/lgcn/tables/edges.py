@@ -1,7 +1,7 @@
 """From the ids of a user's edge list to the rows of a graph.
 
-Edges come in batches, and a batch is turned into node numbers before the next is read. What is held
-at most are these numbers and the rows that they become, four bytes a number.
+Edges come in batches, and a batch is turned into node numbers before the next is read. Memory holds
+at most these numbers and the rows they become, four bytes per number.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
 from lgcn.tables.columns import quoted
 from lgcn.tables.ids import NodeIndex, to_ids
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.limits import MAX_INT32
 
@@ -47,7 +46,7 @@ class EdgeList:
 
 
 class Adjacency(NamedTuple):
-    """The rows of a graph and how many edges of the list were there already."""
+    """The rows of a graph, and the number of duplicate edges that were left out."""
 
     rows: CSR
     duplicates: int
@@ -70,7 +69,7 @@ def read_edges(
         source_column, target_column, weight_column: Its columns, no weights where that is ``None``.
         index: The nodes.
         nodes: The node table's name, for messages.
-        drop_unknown: Leave out edges that name no node, rather than refuse the table.
+        drop_unknown: Leave out edges that name no node, instead of refusing the table.
     """
     columns = [source_column, target_column]
     types = dict.fromkeys(columns, pa.int64() if index.integer else pa.string())
@@ -177,17 +176,17 @@ def to_adjacency(
     directed: bool,
     keep_duplicates: bool = False,
 ) -> Adjacency:
-    """Sorts edges into rows in ascending order; of edges that are the same the heaviest stays.
+    """Sorts edges into ascending rows; of duplicate edges the heaviest stays.
 
     Row i lists the sources of the edges to node i, and with ``directed=False`` the targets of the
     edges from it, too. The lists are emptied on the way, so that their memory is free.
 
     Args:
-        sources, targets: Node numbers (int32), in as many parts as one likes; no self-loops.
+        sources, targets: Node numbers (int32), in any number of parts; no self-loops.
         weights: Finite float32 of at least zero, in the same parts; ``None`` where all are one.
         num_nodes: Number of rows.
-        directed: Whether an edge counts for its target only.
-        keep_duplicates: Whether edges that are the same all stay, the lighter first.
+        directed: Whether only an edge's target aggregates from its source.
+        keep_duplicates: Whether duplicate edges all stay, the lighter first.
             (default: ``False``)
     """
     source, target = _join(sources), _join(targets)
@@ -196,8 +195,8 @@ def to_adjacency(
     rowptr = np.zeros(num_nodes + 1, np.int64)
     _count(source, target, directed, rowptr)
     np.cumsum(rowptr, out=rowptr)
-    # Bits of floats that are not negative have the order of the floats, so a neighbour and below it
-    # the bits of its weight sort as one integer.
+    # The bits of non-negative floats sort like the floats. So a neighbour, followed by the bits of
+    # its weight, sorts as one integer.
     shift = 0 if weights is None else 32
     keys = np.empty(rowptr[-1], np.int32 if weights is None else np.int64)
     free = rowptr[:-1].copy()
@@ -256,7 +255,7 @@ def _key(node: Any, bits: Any, e: int) -> Any:
 def _place(
     source: Any, target: Any, bits: Any, directed: bool, free: Any, keys: Any, bounds: Any
 ) -> None:
-    """Writes each edge into its rows. A thread looks at all edges and takes those of its rows."""
+    """Writes each edge into its rows. Each thread reads all edges and takes those of its rows."""
     for piece in numba.prange(bounds.shape[0] - 1):
         low = np.uint32(bounds[piece])
         size = np.uint32(bounds[piece + 1]) - low
@@ -290,7 +289,7 @@ def _insertion_sort(row: Any) -> None:
 def _sort_rows(
     keys: Any, rowptr: Any, shift: int, keep_duplicates: bool, bounds: Any, counts: Any
 ) -> None:
-    """Sorts each row, moves one key a neighbour to its front, and counts them in counts[i + 1]."""
+    """Sorts each row, moves one key per neighbour to its front, counts them in counts[i + 1]."""
     for piece in numba.prange(bounds.shape[0] - 1):
         for i in range(bounds[piece], bounds[piece + 1]):
             row = keys[rowptr[i] : rowptr[i + 1]]

@@ -1,4 +1,4 @@
-"""The columns of a node table as a feature matrix, learned from the rows that may be looked at."""
+"""The columns of a node table as a feature matrix, fitted to training rows and unlabelled rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from lgcn.tables.column_encoders import (
     read_column,
 )
 from lgcn.tables.column_kinds import infer, named_kind
-from lgcn.tables.columns import did_you_mean, listed, row_name, without_views
+from lgcn.tables.columns import column_hint, listed, row_name, without_views
 from lgcn.utils import stored_json
 from lgcn.utils.numbers import whole_number
+from lgcn.utils.row_blocks import row_blocks
 
 FORMAT = 1
 # Features are stored sparse where there are many and few of them differ from zero. A sparse entry
@@ -47,13 +48,13 @@ class FeatureEncoder:
     ========  ====================================================================================
     number    (value - mean) / deviation; a missing value counts as the mean. Booleans are 0 and 1
     date      the same of the seconds since 1970 (of a time of day or a duration: its seconds)
-    vector    a list of numbers a row, each scaled like a number column
-    category  one feature a category, 1 where the row has it; missing and unseen: all zero
+    vector    a list of numbers per row, each scaled like a number column
+    category  one feature per category, 1 where the row has it; missing and unseen: all zero
     text      TF-IDF of the most frequent words, by scikit-learn's ``TfidfVectorizer``
     ========  ====================================================================================
 
-    Made by :meth:`fit`, which looks at no other rows than the allowed ones, or by
-    :meth:`from_dict`. ``notes`` is what a user should know: columns that were left out, and why.
+    Made by :meth:`fit`, which learns from the allowed rows only, or by :meth:`from_dict`. ``notes``
+    says what a user should know: which columns were left out, and why.
     """
 
     def __init__(
@@ -80,8 +81,7 @@ class FeatureEncoder:
 
         Args:
             table: A ``pyarrow.Table`` of feature columns, no ids or labels.
-            rows: Boolean mask of the rows that may be looked at: training rows and rows without a
-                label.
+            rows: Boolean mask of the rows to learn from: training rows and rows without a label.
             numeric, categorical, text: Columns of these kinds. (default: what
                 :func:`lgcn.tables.column_kinds.infer` takes a column for)
             ignore: Columns to leave out. (default: none)
@@ -153,15 +153,15 @@ class FeatureEncoder:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One name a feature: ``age``, ``embedding[0]``, ``color=red``, ``title:graph``."""
+        """One name per feature: ``age``, ``embedding[0]``, ``color=red``, ``title:graph``."""
         return tuple(name for column in self._columns for name in column.feature_names())
 
     def transform(self, table: Any, *, first_line: int | None = None) -> Tensor:
         """The features of a table's rows, [N, F] in float32.
 
         The layout is ``sparse_csr`` where the encoder gives many features of which few differ from
-        zero. Columns that are no features are ignored. Categories that :meth:`fit` did not see
-        become zeros, with one warning a column.
+        zero. Other columns are ignored. Categories that :meth:`fit` did not see
+        become zeros, with one warning per column.
 
         Args:
             table: A ``pyarrow.Table`` that has all of :attr:`columns`.
@@ -174,7 +174,7 @@ class FeatureEncoder:
             raise DataError(
                 f"the table lacks the column{'s' if len(missing) > 1 else ''} {listed(missing)}, "
                 "which the features are made of: add them, with empty cells where nothing is "
-                f"known; {did_you_mean(missing[0], table.column_names)}"
+                f"known; {column_hint(missing[0], table.column_names)}"
             )
         _check_distinct(name for name in table.column_names if name in unseen)
         blocks = self._blocks(table, unseen, first_line)
@@ -196,14 +196,14 @@ class FeatureEncoder:
         x stays small and in the cache.
         """
         step = min(max(2**18 // self.num_features, 2**12), 2**16)
-        for start in range(0, table.num_rows, step):
+        for start, stop in row_blocks(table.num_rows, step):
 
             def where(i: int, start: int = start) -> str:
                 return row_name(start + i, first_line)
 
             parts = []
             for column in self._columns:
-                cells = table.column(column.name).slice(start, step)
+                cells = table.column(column.name).slice(start, stop - start)
                 parts.append(column.encode(cells, where, unseen[column.name]))
             yield start, parts
 
@@ -273,15 +273,15 @@ class FeatureEncoder:
 
 
 def _check_named(table: Any, **named: str | Sequence[str]) -> dict[str, str]:
-    """The argument that names each column; a column that is not there or named twice is refused."""
+    """The argument that names each column. A column must exist, and be named once."""
     there = table.column_names
     place: dict[str, str] = {}
     for argument, names in named.items():
         for name in [names] if isinstance(names, str) else names:
             if name not in there:
                 raise UsageError(
-                    f"{argument} names {name!r}, which is no feature column; "
-                    f"{did_you_mean(str(name), there)}"
+                    f"{argument} names {name!r}, which is not a feature column; "
+                    f"{column_hint(name, there)}"
                 )
             if name in place:
                 raise UsageError(

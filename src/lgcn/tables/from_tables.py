@@ -1,8 +1,7 @@
-"""Graphs from two tables: one row an edge, one row a node."""
+"""Graphs from two tables: one row per edge, one row per node."""
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +12,13 @@ import pyarrow as pa
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.tables.columns import listed, quoted
+from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.edges import read_edges, to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, column_names, node_data, read_nodes
 from lgcn.tables.open_table import open_table
-from lgcn.tables.paths import check_unknown_nodes
-from lgcn.tables.source import TableSource
+from lgcn.tables.table_source import TableSource
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 WEIGHT_NAMES = ("weight", "weights")
@@ -27,19 +26,91 @@ WEIGHT_NAMES = ("weight", "weights")
 
 @dataclass
 class Imported:
-    """What became of two tables.
+    """The graph of two tables, and what a user should know about it.
 
     Attributes:
         graph: The graph.
-        notes: What a user should know of the import, one sentence each.
-        counts: ``node_rows`` and ``edge_rows`` of the tables; of the edges ``unknown_endpoints``
-            (left out since they name no node), ``self_loops`` (left out) and ``duplicates`` (of
-            others, in an undirected graph in either direction).
+        notes: What a user should know about the import, one sentence each.
+        counts: Rows of the tables (``node_rows``, ``edge_rows``), and edges that were left out:
+            ``unknown_endpoints`` name no node, ``self_loops``, and ``duplicates`` of other edges
+            (in an undirected graph, in either direction).
     """
 
     graph: Graph
     notes: list[str]
     counts: dict[str, int]
+
+
+def from_tables(
+    edges: Any,
+    nodes: Any,
+    *,
+    label_column: str | Sequence[str] | None = None,
+    id_column: str | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    weight_column: str | None = None,
+    directed: bool = False,
+    split_column: str | None = None,
+    labels_per_class: int | None = None,
+    val: float | None = None,
+    test: float | None = None,
+    split_seed: int = 0,
+    label_separator: str | None = None,
+    numeric_columns: str | Sequence[str] = (),
+    categorical_columns: str | Sequence[str] = (),
+    text_columns: str | Sequence[str] = (),
+    ignore_columns: str | Sequence[str] = (),
+    unknown_nodes: str = "error",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    name: str | None = None,
+    encoder: FeatureEncoder | None = None,
+    label_names: Sequence[str] | None = None,
+) -> Graph:
+    """Makes a graph from an edge table and a node table.
+
+    A table is a file (CSV, TSV, Parquet or NPZ), a pandas DataFrame, an Arrow table or a dict of
+    columns. In an `.npz` file of edges, an array `edges` of shape [E, 2] or [2, E] can replace the
+    two columns. Ids are whole numbers or strings, as in the node table.
+
+    Duplicate edges are merged, and the largest weight wins. Self-loops are left out. What looks
+    odd about the tables becomes a warning.
+
+    Args:
+        edges: One row per edge. Columns other than the named ones are not read. `None` for a graph
+            without edges.
+        nodes: One row per node. Columns that are not named below are features.
+        label_column: The class of each node; leave cells empty for nodes to predict. Several
+            columns are one label each. (default: no labels)
+        id_column: The ids of the nodes. (default: `id`, `node` or `node_id`, else the first column)
+        source_column, target_column: The ids of an edge's ends. (default: `source` and `target`,
+            `src` and `dst`, or `from` and `to`, else the first two columns)
+        weight_column: The weights of the edges, numbers of at least 0. (default: all one)
+        directed: Whether only an edge's target aggregates from its source. (default: `False`,
+            every edge counts both ways)
+        split_column: Says train, val or test in each row. (default: a random split)
+        labels_per_class: Training nodes per class. (default: a split by `val` and `test`)
+        val, test: Shares of the labelled nodes for validation and test. (default: 0.2 each)
+        split_seed: Seed of a random split. (default: 0)
+        label_separator: Separates the labels in a cell, where a node can have several.
+            (default: a cell is one label)
+        numeric_columns, categorical_columns, text_columns: Feature columns of these kinds.
+            (default: guessed from types and values)
+        ignore_columns: Columns that are not read. (default: none)
+        unknown_nodes: What to do with edges that name no node of the node table, `"error"` or
+            `"drop"`. (default: `"error"`)
+        delimiter, encoding: Of text files. (default: by the file's ending and first lines, and
+            UTF-8)
+        name: Name of the graph. (default: that of the node file)
+        encoder: Makes the features as a trained model knows them; kinds of columns come from it.
+            (default: fitted to the rows that are not for validation or test)
+        label_names: The labels that a trained model knows. (default: those of the table)
+    """
+    imported = import_tables(**locals())
+    for note in imported.notes:
+        warnings.warn(note, stacklevel=2)
+    return imported.graph
 
 
 def import_tables(
@@ -69,46 +140,10 @@ def import_tables(
     encoder: FeatureEncoder | None = None,
     label_names: Sequence[str] | None = None,
 ) -> Imported:
-    """Makes a graph of an edge table and a node table.
-
-    A table is a file (CSV, TSV, Parquet, NPZ), a pandas DataFrame, an Arrow table or a dict of
-    columns (:func:`lgcn.tables.open_table.read_table`). In an ``.npz`` file of edges, an array
-    ``edges`` of shape [E, 2] or [2, E] does for the two columns. Ids are whole numbers or texts,
-    compared as what they are in the node table.
+    """As :func:`from_tables`, with notes and counts instead of warnings.
 
     Args:
-        edges: One row an edge; other columns than the named ones are not read. ``None`` for a
-            graph without edges.
-        nodes: One row a node. Columns that are not named below are features.
-        label_column: The class of each node, empty where it is to be predicted; several columns
-            are one label each. (default: no labels)
-        id_column: The nodes' ids. (default: ``id``, ``node`` or ``node_id``, else the first column)
-        source_column, target_column: The ids of an edge's ends. (default: ``source`` and
-            ``target``, ``src`` and ``dst``, or ``from`` and ``to``, else the first two columns)
-        weight_column: The edges' weights, numbers of at least 0. (default: all one)
-        directed: An edge means that its target aggregates from its source. (default: ``False``,
-            both from each other)
-        split_column: Says train, val or test of each row. (default: a random split)
-        labels_per_class: Training nodes of each class, see :func:`lgcn.datasets.random_split`.
-            (default: a split by shares)
-        val, test: Shares of the labelled nodes for validation and test. (default: 0.2 each)
-        split_seed: Of a random split. (default: 0)
-        label_separator: Parts the labels in a cell, where a node can have several.
-            (default: a cell is one label)
-        numeric_columns, categorical_columns, text_columns: Feature columns of these kinds.
-            (default: guessed, see :class:`lgcn.tables.encoder.FeatureEncoder`)
-        ignore_columns: Columns that are not read. (default: none)
-        unknown_nodes: What to do with edges that name no node of the node table, "error" or "drop".
-            (default: "error")
-        delimiter, encoding: Of text files. (default: by the file's ending and first lines, and
-            UTF-8)
-        name: The graph's. (default: that of the node file)
-        encoder: Makes the features as a trained model knows them; the kinds of columns and what
-            else :meth:`FeatureEncoder.fit` learns come from it. (default: fitted
-            to the rows that are not for validation or test)
-        label_names: The labels that a trained model knows. (default: those of the table)
-
-    Self-loops are left out and edges that are the same become one, with the largest weight.
+        edges, nodes and all others: See :func:`from_tables`.
     """
     check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(
@@ -176,26 +211,8 @@ def import_tables(
             "Check the table; for a graph without edges on purpose, give edges=None"
         )
     notes += _edge_notes(edge_source, counts, weight_column, directed)
-    graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight, _derived={})
+    graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
     return Imported(graph, notes, counts)
-
-
-def from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
-    """Makes a graph of an edge table and a node table; what is odd about them becomes a warning.
-
-    Args:
-        edges, nodes, **options: Those of :func:`import_tables`.
-    """
-    imported = import_tables(edges, nodes, **options)
-    for note in imported.notes:
-        warnings.warn(note, stacklevel=2)
-    return imported.graph
-
-
-# What help() and an editor show.
-from_tables.__signature__ = inspect.signature(import_tables).replace(  # type: ignore[attr-defined]
-    return_annotation=Graph
-)
 
 
 def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:

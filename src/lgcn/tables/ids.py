@@ -1,4 +1,4 @@
-"""The ids that users give to nodes, and the numbers of the nodes by them."""
+"""The ids that users give to nodes, and the node numbers they stand for."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -11,19 +11,11 @@ import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
-from numba.extending import intrinsic
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.errors import DataError
 from lgcn.tables.columns import quoted, without_halves, without_views
+from lgcn.tables.hash_table import EMPTY, fill_slots, find_in_slots
 from lgcn.utils.jit import jit, jit_parallel
-from lgcn.utils.splitmix import STEP, mix
-
-EMPTY = -1
-_BLOCK = 256
-NUMBER = (1 << 32) - 1  # the half of a slot with the node's number; the other is of its hash
 
 _MAX_INT64 = pa.scalar(2**63 - 1, pa.uint64())
 
@@ -37,7 +29,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
     Args:
         column: An Arrow array or chunked array.
         where: Says where an entry is, for messages.
-        integer: Which of the two kinds to return, ``False`` for texts. (default: the column's)
+        integer: Whether to return integers, else strings. (default: as the column is)
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -52,7 +44,7 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
         column = column.cast(pa.int64() if integer else pa.string())
     elif not pa.types.is_integer(kind) and not is_text(kind):
         raise DataError(
-            f"{where(0)}: ids must be whole numbers or texts, got {kind}. Change the column, or "
+            f"{where(0)}: ids must be whole numbers or strings, got {kind}. Change the column, or "
             "name another one"
         )
     too_large = pc.greater(column, _MAX_INT64) if column.type == pa.uint64() else None
@@ -92,15 +84,15 @@ def _refuse(column: Any, wrong: Any, wanted: str, where: Callable[[int], str]) -
 class NodeIndex:
     """The numbers of nodes by their ids.
 
-    Integers from a range that is not much larger than their number are looked up in a table over
-    that range, all else in a hash table, integers as texts of eight bytes.
+    Integers from a range that is not much larger than their count are looked up in an array over
+    that range. All else is looked up in a hash table, integers as strings of eight bytes.
 
     Args:
         ids: The ids of nodes 0, 1, ...: an Arrow array of int64, string or large_string that has
             no missing entry.
 
     Attributes:
-        repeated: The places of the first two entries that are the same, ``None`` where all differ.
+        repeated: The positions of the first two equal entries, ``None`` if all differ.
         example: One of the ids, ``None`` where there are none.
     """
 
@@ -120,7 +112,7 @@ class NodeIndex:
         if self._table is None:
             self._texts = bytes_of(ids)
             slots = np.full(1 << max(4, (2 * len(ids)).bit_length()), EMPTY, np.int64)
-            repeated = _fill_slots(*self._texts, slots)
+            repeated = fill_slots(*self._texts, slots)
             self._slots = slots
         self.repeated: tuple[int, int] | None = repeated if repeated[0] >= 0 else None
 
@@ -143,7 +135,7 @@ def bytes_of(ids: Any) -> tuple[Any, Any]:
     """Entry i of an Arrow array are the bytes of the second from first[i] to first[i + 1]."""
     if pa.types.is_integer(ids.type):
         return np.arange(len(ids) + 1, dtype=np.int64) * 8, as_integers(ids).view(np.uint8)
-    # Copies and views as they are here have one type each for Numba, which would compile others.
+    # These copies and views have one type each, so that Numba compiles one version.
     width = np.int32 if pa.types.is_string(ids.type) else np.int64
     _, first, data = ids.buffers()
     view = np.frombuffer(data or b"", np.uint8)
@@ -172,99 +164,3 @@ def _find_in_table(ids: Any, low: int, table: Any, found: Any) -> None:
             found[i] = table[ids[i] - low]
         else:
             found[i] = -1
-
-
-@intrinsic
-def _word(typing_context: Any, data: Any, place: Any) -> Any:
-    """Eight bytes from data[place] on, as one integer."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        address = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(data, types.int64), generate
-
-
-@jit
-def _short_word(data: Any, start: int, end: int) -> Any:
-    """The same of at most eight bytes, zeros behind them."""
-    word = np.uint64(0)
-    for at in range(end - 1, start - 1, -1):
-        word = (word << np.uint64(8)) | np.uint64(data[at])
-    return word
-
-
-@jit
-def hash_bytes(data: Any, start: int, end: int) -> Any:
-    size = end - start
-    if size < 8:
-        return np.int64(mix(_short_word(data, start, end) ^ (np.uint64(size) * STEP)))
-    h = np.uint64(size) * STEP
-    for at in range(start, end - 8, 8):
-        h = mix(h ^ _word(data, at)) + STEP
-    return np.int64(mix(h ^ _word(data, end - 8)))  # which may overlap the one before
-
-
-@jit
-def _same(a: Any, a_start: int, b: Any, b_start: int, size: int) -> Any:
-    if size < 8:
-        return _short_word(a, a_start, a_start + size) == _short_word(b, b_start, b_start + size)
-    for i in range(0, size - 8, 8):
-        if _word(a, a_start + i) != _word(b, b_start + i):
-            return False
-    return _word(a, a_start + size - 8) == _word(b, b_start + size - 8)
-
-
-@jit
-def slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, slots: Any) -> Any:
-    """The slot of a text with hash h, an empty one where it is not there."""
-    last = slots.shape[0] - 1
-    place = h & last
-    while slots[place] != EMPTY:
-        if (slots[place] ^ h) >> 32 == 0:
-            number = slots[place] & NUMBER
-            other = first[number]
-            size = first[number + 1] - other
-            if size == end - start and _same(known, other, data, start, size):
-                break
-        place = (place + 1) & last
-    return place
-
-
-@jit
-def _fill_slots(first: Any, data: Any, slots: Any) -> Any:
-    for i in range(first.shape[0] - 1):
-        h = hash_bytes(data, first[i], first[i + 1])
-        place = slot_of(h, data, first[i], first[i + 1], first, data, slots)
-        if slots[place] != EMPTY:
-            return slots[place] & NUMBER, i
-        slots[place] = (h & ~NUMBER) | i
-    return -1, -1
-
-
-@jit_parallel
-def find_in_slots(
-    wanted_first: Any, wanted: Any, first: Any, data: Any, slots: Any, found: Any
-) -> None:
-    """Most of the time goes by waiting for memory. So a block of ids goes step by step: the loads
-    of a step do not depend on each other, and the processor waits for many of them at once.
-    """
-    last = slots.shape[0] - 1
-    for block in numba.prange(-(-found.shape[0] // _BLOCK)):
-        start = block * _BLOCK
-        size = min(_BLOCK, found.shape[0] - start)
-        hashes = np.empty(_BLOCK, np.int64)
-        loaded = np.empty(_BLOCK, np.int64)
-        for i in range(size):
-            hashes[i] = hash_bytes(wanted, wanted_first[start + i], wanted_first[start + i + 1])
-        for i in range(size):
-            loaded[i] = slots[hashes[i] & last]
-        for i in range(size):
-            loaded[i] = first[loaded[i] & NUMBER if loaded[i] != EMPTY else 0]
-        for i in range(size):
-            begin, end = wanted_first[start + i], wanted_first[start + i + 1]
-            place = slot_of(hashes[i], wanted, begin, end, first, data, slots)
-            found[start + i] = -1 if slots[place] == EMPTY else slots[place] & NUMBER

@@ -36,12 +36,12 @@ _SPLITS = {
 }
 
 
-class Labels(NamedTuple):
+class ColumnLabels(NamedTuple):
     """The labels of a table's rows.
 
     ``y`` is [N] with -1 where no class is known, or [N, L] of zeros and ones (rows of zeros where
     nothing is known); ``names`` the classes or labels; ``known`` the rows that have a label;
-    ``notes`` what a user should know of cells that count as empty.
+    ``notes`` what a user should know about cells that count as empty.
     """
 
     y: Tensor
@@ -50,27 +50,28 @@ class Labels(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def read_labels(
+def read_label_columns(
     table: Any,
     columns: str | Sequence[str],
     separator: str | None = None,
     names: Sequence[str] | None = None,
     *,
     first_line: int | None = None,
-) -> Labels:
+) -> ColumnLabels:
     """Reads the label column or columns of a table.
 
-    One column is one class a row; blanks around a name do not count, and an empty cell is a row to
-    be predicted. A column of lists, or of texts that ``separator`` parts, is several labels a row.
+    One column is one class per row. Blanks around a name do not count, and a row with an empty cell
+    can be predicted. A column of lists, or of strings that ``separator`` splits, is several labels
+    per row.
     Several columns are one label each, with 0 and 1 or false and true in them; a row with an empty
-    cell in any of them is one to be predicted. Words for nothing (:data:`EMPTY_WORDS`, such as NA
-    or NaN) are empty cells, and so is -1 among classes 0, 1, ...; of the two classes -1 and 1 it is
-    one. What was taken for empty is in the notes.
+    cell in any of them can be predicted. Words for nothing (:data:`EMPTY_WORDS`, such as NA or NaN)
+    count as empty cells, and so does -1 among classes 0, 1, ... (but not where the classes are -1
+    and 1). The notes say what counted as empty.
 
     Args:
         table: A ``pyarrow.Table``.
         columns: Name of the column, or names of several.
-        separator: What parts the labels in a cell, such as ``";"``. (default: a cell is one label)
+        separator: Separates the labels in a cell, such as ``";"``. (default: a cell is one label)
         names: The labels that a model knows; others are an error, and a table need not have any.
             (default: those in the table, sorted, numbers by size)
         first_line: Line of the first row in its file; messages then speak of lines. (default: of
@@ -89,30 +90,30 @@ def read_labels(
     if len(columns) > 1:
         if separator is not None:
             raise UsageError(
-                "label_separator is for one label column, and label_column names "
-                f"{len(columns)}; drop one of the two"
+                "label_separator is for one label column, but label_column names "
+                f"{len(columns)}; omit one of the two"
             )
         return _from_columns(columns, data, names, where)
     column, name = data[0], columns[0]
     if _is_list(column.type):
         if separator is not None:
             raise UsageError(
-                f"label_separator is for texts, and {name!r} already holds lists; drop it"
+                f"label_separator is for strings, but {name!r} already holds lists; omit it"
             )
         return _from_lists(column, name, names, where)
     if not is_single(column):
         raise DataError(
-            f"label column {name!r} holds {column.type}; want one class a row, a text or a number"
+            f"label column {name!r} holds {column.type}; want a string or number per row"
         )
     cells = texts(column)
     if separator is not None:
         if not separator:
-            raise UsageError("label_separator must be at least one character, got an empty text")
+            raise UsageError("label_separator must be at least one character, got an empty string")
         return _from_lists(pc.split_pattern(cells, separator), name, names, where)
     cells, notes = _without_empty(cells, name, names, minus_one=True)
     classes = _classes(cells, name, names, notes)
     y = _codes(cells, name, classes, where)
-    return Labels(torch.from_numpy(y), classes, y >= 0, notes)
+    return ColumnLabels(torch.from_numpy(y), classes, y >= 0, notes)
 
 
 def read_split(
@@ -127,7 +128,7 @@ def read_split(
         table: A ``pyarrow.Table``.
         column: Name of the column.
         known: Boolean mask of the rows that have a label.
-        first_line: As in :func:`read_labels`.
+        first_line: As in :func:`read_label_columns`.
     """
     split = _words(
         one_column(table, column, "split_column"),
@@ -246,7 +247,7 @@ def _codes(
     if wrong.any():
         i = int(wrong.argmax())
         raise DataError(
-            f"label column {column!r}, {where(i)}: {quoted(cells[i].as_py())} is no label the "
+            f"label column {column!r}, {where(i)}: {quoted(cells[i].as_py())} is not a label the "
             f"model knows ({listed(classes)}). Empty the cell, or train a model on tables that "
             "have this label"
         )
@@ -255,11 +256,11 @@ def _codes(
 
 def _from_lists(
     lists: Any, column: str, names: Sequence[str] | None, where: Callable[[int], str]
-) -> Labels:
+) -> ColumnLabels:
     """Labels from a column of lists."""
     cells = pc.list_flatten(lists)
     if not is_single(cells):
-        raise DataError(f"label column {column!r} holds {lists.type}; want lists of texts")
+        raise DataError(f"label column {column!r} holds {lists.type}; want lists of strings")
     cells, notes = _without_empty(texts(cells), column, names)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     row = np.repeat(np.arange(len(lists)), lengths)
@@ -268,7 +269,7 @@ def _from_lists(
     if set(classes) <= set(_FLAGS) and len(filled) and filled.min() == filled.max() > 1:
         raise DataError(
             f"label column {column!r} holds lists of {filled[0]} zeros and ones, where a list must "
-            "have the names of a row's labels. Give one column a label, and name them all in "
+            "have the names of a row's labels. Use one column per label, and name them all in "
             "label_column"
         )
     codes = _codes(cells, column, classes, lambda i: where(int(row[i])))
@@ -277,7 +278,7 @@ def _from_lists(
     y.numpy()[row, codes] = 1
     known = np.zeros(len(lists), dtype=bool)
     known[row] = True
-    return Labels(y, classes, known, notes)
+    return ColumnLabels(y, classes, known, notes)
 
 
 def _from_columns(
@@ -285,7 +286,7 @@ def _from_columns(
     data: list[Any],
     names: Sequence[str] | None,
     where: Callable[[int], str],
-) -> Labels:
+) -> ColumnLabels:
     """Labels from one column each."""
     if names is not None:
         if set(names) != set(columns):
@@ -318,4 +319,4 @@ def _from_columns(
             f"the label columns {listed(columns)} have no row without an empty cell; "
             "fill them in for the rows to train on"
         )
-    return Labels(y, tuple(columns), known, notes)
+    return ColumnLabels(y, tuple(columns), known, notes)

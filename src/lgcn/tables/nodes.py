@@ -17,15 +17,15 @@ from lgcn.graph.splits import fraction_split, random_split
 from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex, to_ids
-from lgcn.tables.labels import Labels, read_labels, read_split
-from lgcn.tables.source import TableSource
+from lgcn.tables.labels import ColumnLabels, read_label_columns, read_split
+from lgcn.tables.table_source import TableSource
+from lgcn.utils.limits import MAX_NODES
 
-MAX_NODES = 2**31 - 1  # nodes are numbered in 32 bits
 ID_NAMES = ("id", "node", "node_id")
 
 
 class NodeArguments(TypedDict, total=False):
-    """What a user says of a node table's columns, see :func:`import_tables`."""
+    """What a user says about a node table's columns, see :func:`lgcn.from_tables`."""
 
     label_column: str | Sequence[str] | None
     label_separator: str | None
@@ -43,7 +43,7 @@ class NodeArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """Which columns of a node table are what, and how to split; see :func:`import_tables`."""
+    """The role of each column of a node table, and how to split; see :func:`lgcn.from_tables`."""
 
     label_columns: Sequence[str] = ()
     label_separator: str | None = None
@@ -68,7 +68,7 @@ class NodeOptions:
         if len(chosen) > 1:
             raise UsageError(
                 f"give one of split_column, labels_per_class, and val and test, got "
-                f"{' and '.join(chosen)}. Leave out all but one"
+                f"{' and '.join(chosen)}. Omit all but one"
             )
         if chosen and not self.label_columns:
             raise UsageError(
@@ -77,11 +77,11 @@ class NodeOptions:
 
     @classmethod
     def named(cls, **arguments: Unpack[NodeArguments]) -> NodeOptions:
-        """From what a user says, where one column may stand for a list."""
+        """From a user's arguments, in which one name may stand for a list of names."""
         unknown = sorted(arguments.keys() - NodeArguments.__annotations__.keys())
         if unknown:
             raise UsageError(
-                f"{unknown[0]} is no option of a node table. "
+                f"{unknown[0]} is not an option of a node table. "
                 f"The options are {', '.join(NodeArguments.__annotations__)}"
             )
         given: dict[str, Any] = dict(arguments)
@@ -93,9 +93,9 @@ class NodeOptions:
             **given,
         )
 
-    def labels(self, table: Any, first_line: int | None) -> Labels:
+    def labels(self, table: Any, first_line: int | None) -> ColumnLabels:
         """The labels in their columns."""
-        return read_labels(
+        return read_label_columns(
             table,
             self.label_columns,
             self.label_separator,
@@ -104,7 +104,7 @@ class NodeOptions:
         )
 
     def fit_encoder(self, features: Any, rows: Any, first_line: int | None) -> FeatureEncoder:
-        """An encoder of the columns, by the rows that may be looked at."""
+        """An encoder of the columns, fitted to training rows and rows without a label."""
         return FeatureEncoder.fit(
             features,
             rows,
@@ -114,14 +114,14 @@ class NodeOptions:
             first_line=first_line,
         )
 
-    def split(self, table: Any, labels: Labels, first_line: int | None) -> Any:
+    def split(self, table: Any, labels: ColumnLabels, first_line: int | None) -> Any:
         """Masks of training, validation and test nodes."""
         if self.split_column is not None:
             return read_split(table, self.split_column, labels.known, first_line=first_line)
         if self.labels_per_class is not None:
             if labels.y.dim() == 2:
                 raise UsageError(
-                    "labels_per_class is for one class a node, and nodes have several labels here. "
+                    "labels_per_class needs one class per node; here nodes have several labels. "
                     "Give val and test, or split_column"
                 )
             return random_split(labels.y, self.labels_per_class, seed=self.split_seed)
@@ -130,7 +130,7 @@ class NodeOptions:
 
 
 def column_names(columns: str | Sequence[str] | None) -> list[str]:
-    """A list of names, of which one may stand alone."""
+    """A list of names; one name alone is a list of one."""
     return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
 
 
@@ -165,15 +165,15 @@ def read_nodes(
         columns.remove("")
         notes.append(
             f"{source.name}: a column without a name is left out. It is often the index that "
-            "pandas writes (index=False leaves it away); give it a name to use it"
+            "pandas writes (index=False omits it); give it a name to use it"
         )
     if options.encoder is not None:
         known = {column.name for column in options.encoder.columns}
         columns = [column for column in columns if column in known or column in place]
-    # Ids are what is written: as numbers, 007 and 7 would be the same.
+    # Ids are read as strings: as numbers, 007 and 7 would be the same.
     table = source.read(columns, {id_column: pa.string()})
     if len(table) == 0:
-        raise DataError(f"{source.name} has no rows. It must have one a node")
+        raise DataError(f"{source.name} has no rows. It must have one row per node")
     if len(table) > MAX_NODES:
         raise DataError(f"{source.name} must have at most {MAX_NODES} rows, got {len(table)}")
     which = f"column {id_column!r}"
@@ -209,7 +209,7 @@ def _node_ids(source: TableSource, column: Any, which: str) -> Any:
 
 
 def _whole_numbers(texts: Any) -> Any:
-    """Texts as int64 if all are whole numbers as Python writes them, else as they are."""
+    """Strings as int64 if all are whole numbers as Python writes them, else unchanged."""
     trimmed = pc.utf8_trim_whitespace(texts)
     empty = pc.is_in(trimmed, value_set=EMPTY_WORDS.cast(trimmed.type))
     trimmed = pc.if_else(empty, pa.scalar(None, trimmed.type), trimmed)

@@ -1,6 +1,6 @@
-"""The tables that users have, as Arrow tables: text files, Parquet, NPZ, pandas, Arrow, columns.
+"""Opening the tables that users have: text files, Parquet, NPZ, pandas, Arrow, dicts of columns.
 
-Whatever is wrong with one ends in an error that names the table, the line or row, and the remedy.
+Every error names the table, the line or row, and the remedy.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from lgcn.errors import DataError, UsageError, first_line_of
-from lgcn.tables.paths import table_kind
-from lgcn.tables.source import TableSource
-from lgcn.tables.text import TextTable
+from lgcn.tables.csv_files import CsvTable
+from lgcn.tables.early_checks import table_kind
+from lgcn.tables.table_source import TableSource
 from lgcn.utils.arrays import read_npz
 
 _NO_COLUMN = (pa.ArrowException, ValueError, TypeError, OverflowError)  # what Arrow raises
@@ -39,9 +39,9 @@ def read_table(
             mapping from names to columns. Text files start with a line of column names.
         columns: Which to read. (default: all)
         delimiter: Between the cells of a text file. (default: a tab in ``.tsv``; in ``.txt``
-            whichever of comma, semicolon, tab and bar the first lines have; in ``.csv`` a comma,
-            or one of the others where the first lines have no comma)
-        encoding: Of a text file; a UTF-8 byte order mark does no harm. (default: UTF-8)
+            the one of comma, semicolon, tab and bar that the first lines have; in ``.csv`` a
+            comma, or one of the others if the first lines have no comma)
+        encoding: Of a text file; a UTF-8 byte order mark is ignored. (default: UTF-8)
     """
     table = open_table(source, "the table", delimiter=delimiter, encoding=encoding)
     for column in columns or ():
@@ -52,7 +52,7 @@ def read_table(
 def open_table(
     source: Any, role: str, *, delimiter: str | None = None, encoding: str = "utf-8"
 ) -> TableSource:
-    """Looks at the columns of a table and leaves the rows for later.
+    """Reads the columns of a table, and leaves the rows for later.
 
     Args:
         source, delimiter, encoding: See :func:`read_table`.
@@ -67,7 +67,7 @@ def open_table(
         return _Parquet(path)
     if kind == ".npz":
         return _Held(str(path), _from_npz(path, role), path)
-    return TextTable(path, kind, delimiter, encoding)
+    return CsvTable(path, kind, delimiter, encoding)
 
 
 class _Held(TableSource):
@@ -161,7 +161,9 @@ def _from_pandas(frame: Any, role: str) -> Any:
     try:
         return pa.Table.from_pandas(frame, preserve_index=named)
     except _NO_COLUMN:
-        for place, name in enumerate(frame.columns):  # what it says of mixed columns is not plain
+        for place, name in enumerate(
+            frame.columns
+        ):  # its message about mixed columns is not helpful
             column = frame.iloc[:, place]
             try:
                 pa.array(column, from_pandas=True)
@@ -177,7 +179,7 @@ def _no_column(values: Any, column: str, name: str, error: Exception) -> DataErr
     kinds = {type(cell).__name__ for cell in cells if not (cell is None or _is_nan(cell))}
     if len(kinds) > 1:
         some = sorted(kinds)[:5]
-        got = f", got {', '.join(some[:-1])} and {some[-1]}. Make them alike, for example all texts"
+        got = f", got {', '.join(some[:-1])} and {some[-1]}. Use one type, such as strings"
     else:
         got = f": {first_line_of(error)}"
     return DataError(f"{name}: column {column!r} must hold values of one type{got}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lgcn.training import metrics
+from lgcn.training.calibration import probabilities
 
 # Epochs in which the agreement comes in. Asked for from the start, predictions agree on one class.
 WARM_UP_EPOCHS = 100
@@ -28,7 +28,7 @@ def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Ten
         sharpen: The temperature :math:`T`; the smaller, the surer the predictions are to be.
         multi_label: Whether a node can have several labels.
     """
-    predictions = torch.stack([metrics.probabilities(view, multi_label) for view in views])
+    predictions = torch.stack([probabilities(view, multi_label) for view in views])
     if multi_label:
         predictions = torch.stack([predictions, 1 - predictions], dim=-1)
     with torch.no_grad():

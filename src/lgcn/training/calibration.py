@@ -53,11 +53,11 @@ def _total_loss(logits: Tensor, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y, reduction="sum")
 
 
-def calibrated(logits: Tensor, multi_label: bool, temperature: float = 1.0) -> Tensor:
-    """Probabilities of the classes, or of each label, at the temperature."""
+def probabilities(logits: Tensor, multi_label: bool, temperature: float = 1.0) -> Tensor:
+    """Probabilities of the classes, or of each label, at a temperature. (default: 1)"""
     if not LOWEST <= temperature <= HIGHEST:
         raise UsageError(f"temperature must be from {LOWEST} to {HIGHEST}, got {temperature!r}")
-    scaled = logits / temperature
+    scaled = logits if temperature == 1 else logits / temperature
     return scaled.sigmoid() if multi_label else torch.softmax(scaled, dim=1)
 
 

@@ -2,17 +2,19 @@
 
 import math
 import warnings
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, row_sums
-from lgcn.training.groups import LGCNSettings
+from lgcn.nn.lg_conv import LGConv
 from lgcn.training.settings import Settings
-from lgcn.utils.memory import OutOfMemory, available_memory
+from lgcn.utils.memory import available_memory
+from lgcn.utils.out_of_memory import OutOfMemory
+from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import format_memory
 
 # Features with more values are not read before the training, in which NaN would show.
@@ -47,21 +49,24 @@ def check_trainable(graph: Graph) -> None:
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
 
 
-def check_k(graph: Graph, settings: Settings, device: torch.device) -> None:
-    """Warns of a ``k`` far beyond all degrees; refuses one for which there is no memory."""
-    model, sampling = settings.model, settings.sampling
-    if not isinstance(model, LGCNSettings) or model.layer != "lgcl" or model.num_layers == 0:
+def check_k(graph: Graph, settings: Settings, model: Module, device: torch.device) -> None:
+    """Warns about a ``k`` far beyond all degrees; raises OutOfMemory if it needs too much memory.
+
+    Args:
+        graph, settings, device: Those of the training.
+        model: The model; the shapes of its weights are enough.
+    """
+    layers = [layer for layer in model.modules() if isinstance(layer, LGConv)]
+    if not layers or layers[0].k <= USUAL_K:
         return
-    k = model.k
-    assert k is not None
-    if k <= USUAL_K:
-        return
-    largest = int(graph.rowptr.diff().max()) + model.self_loops if graph.num_nodes else 0
+    first, k = layers[0], layers[0].k
+    largest = int(graph.rowptr.diff().max()) + first.self_loops if graph.num_nodes else 0
     nodes = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
+    sampling = settings.sampling
     if sampling.training == "subgraph" and sampling.max_nodes is not None:
         nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
-    # What the first LGCL selects is kept for the backward pass; there is more besides.
-    needed = 4 * nodes * (k + 1) * model.hidden_channels * settings.optimisation.views
+    # The grid of the first LGCL is kept for the backward pass. There is more to keep.
+    needed = 4 * first.grid_values(nodes) * settings.optimisation.views
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
     if available is not None and needed > available:
@@ -154,8 +159,8 @@ def _range(x: Tensor) -> tuple[float, float]:
     values = (x.values() if x.layout == torch.sparse_csr else x).detach()
     width = max(1, values[:1].numel())
     low = high = 0.0
-    for rows in _blocks(len(values), width):
-        block = values[rows]
+    for start, stop in row_blocks(len(values), CHECKED_AT_ONCE // width):
+        block = values[start:stop]
         if block.numel() == 0:
             continue
         smallest, largest = (float(number) for number in torch.aminmax(block))
@@ -166,13 +171,8 @@ def _range(x: Tensor) -> tuple[float, float]:
 
 
 def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:
-    return any(bool(((y[rows] < 0) & mask[rows]).any()) for rows in _blocks(len(y)))
-
-
-def _blocks(num_rows: int, width: int = 1) -> Iterator[slice]:
-    height = max(1, CHECKED_AT_ONCE // width)
-    for start in range(0, num_rows, height):
-        yield slice(start, start + height)
+    blocks = row_blocks(len(y), CHECKED_AT_ONCE)
+    return any(bool(((y[start:stop] < 0) & mask[start:stop]).any()) for start, stop in blocks)
 
 
 def _any(mask: Tensor | None) -> bool:

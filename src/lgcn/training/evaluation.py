@@ -11,11 +11,11 @@ from torch.nn import Module
 
 from lgcn.graph import Graph
 from lgcn.nn.layerwise import layerwise, read_blocks
-from lgcn.nn.lgcn import LGCN
+from lgcn.nn.rows import RowModel
 from lgcn.nn.whole_graph import forward
-from lgcn.sampling import NeighborLoader, select_subgraph, separate
+from lgcn.sampling import NeighborLoader, select_subgraph
 from lgcn.training import metrics
-from lgcn.training.calibration import calibrated, expected_calibration_error, find_temperature
+from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
 from lgcn.training.settings import Settings
 
 # The scores of a graph with more nodes are looked at by blocks.
@@ -42,7 +42,7 @@ def evaluate(
 
 def score_graphs(model: Module, graphs: list[Graph], settings: Settings) -> Scored:
     """The scores of all nodes; of graphs that are too large to hold them, in a file."""
-    if settings.evaluation.evaluate_on != "sampled" or not isinstance(model, LGCN):
+    if settings.evaluation.evaluate_on != "sampled" or not isinstance(model, RowModel):
         return [(graph, forward(model, graph)) for graph in graphs]
     memory = settings.hardware.memory
     return [(graph, layerwise(model, graph, memory=memory)[:]) for graph in graphs]
@@ -108,7 +108,7 @@ def calibration(scored: Scored) -> dict[str, Any]:
 
     def error(split: str, at: float) -> float:
         logits, y = outputs[split]
-        return expected_calibration_error(calibrated(logits, y.dim() == 2, at), y)
+        return expected_calibration_error(probabilities(logits, y.dim() == 2, at), y)
 
     gaps = {"val_before": error("val", 1.0), "val_after": error("val", temperature)}
     test = error("test", temperature) if "test" in outputs else None
@@ -159,7 +159,7 @@ def whole_graphs(graph: Graph) -> list[Graph]:
     masks = ("val_mask", "test_mask")
     return [
         part
-        for part in separate(graph)
+        for part in graph.separate()
         if any(getattr(part, key) is not None and bool(getattr(part, key).any()) for key in masks)
     ]
 

@@ -32,7 +32,8 @@ from lgcn.training.evaluation import (
     split_scores,
     whole_graphs,
 )
-from lgcn.training.run_folder import ModelSpec, Run
+from lgcn.training.model_spec import ModelSpec
+from lgcn.training.run_folder import Run
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
 from lgcn.training.state import Rates, State, copy_weights, restore, save
@@ -87,7 +88,7 @@ def train(
     spec = ModelSpec.of(graph)
     spec.check_memory(settings)
     device = pick_device(settings.hardware.device)
-    check_k(graph, settings, device)
+    check_k(graph, settings, spec.build_without_memory(settings), device)
     with (
         contextlib.nullcontext() if run is None else run.locked(make=not resume),
         stop_request(run is not None) as stopped,

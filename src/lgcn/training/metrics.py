@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -58,10 +57,6 @@ def label_accuracy(logits: Tensor, y: Tensor) -> float:
     It calls this a micro-F1, but predicting no label at all scores about 0.7 on PPI.
     """
     return float(((logits > 0) == (y > 0.5)).double().mean())
-
-
-def probabilities(logits: Tensor, multi_label: bool) -> Tensor:
-    return logits.sigmoid() if multi_label else torch.softmax(logits, dim=1)
 
 
 @dataclass

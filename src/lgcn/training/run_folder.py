@@ -1,38 +1,33 @@
 """The folder of a run: what is in it, written atomically and checked when read.
 
-======================  ============================================================
-``run.json``            settings, and what the model was built for
-``features.json``       how features are made of the user's columns, where they are
-``checkpoint.json``     where training stands; names the file of tensors below
+============================  ============================================================
+``run.json``                  settings, and what the model was built for
+``features.json``             how the user's columns become features, where there are columns
+``checkpoint.json``           where training stands; names the file of tensors below
 ``checkpoint-N.safetensors``  weights, best weights and optimiser state after epoch N
-``model.safetensors``   the best weights, once training has ended
-``result.json``         the scores, and every epoch's history
-``estimator.json``      what :class:`lgcn.LGCNClassifier` adds when it is saved
-======================  ============================================================
+``model.safetensors``         the best weights, once training has finished
+``result.json``               the scores, and the history of all epochs
+``estimator.json``            what :class:`lgcn.LGCNClassifier` adds when it is saved
+============================  ============================================================
 
-``checkpoint.json`` is written last and names its tensors with their checksum, so that a run killed
-at any moment has one consistent checkpoint: the new one or the one before.
+``checkpoint.json`` is written last and names its tensors with their checksum. So a run that is
+killed at any moment has one consistent checkpoint: the new one or the one before.
 
-Whoever writes to the folder holds a lock on it (:meth:`Run.locked`), which ends with the process,
-also after a kill. It is a lock on the folder itself (``flock``) and leaves no file. Readers take
-none: they notice that the run was replaced while they read it, and say so.
+Whoever writes to the folder holds a lock on it (:mod:`lgcn.training.folder_lock`). Readers take
+none: they notice when the run is replaced while they read it, and raise an error.
 
-A run folder may come from a stranger. Nothing in it is run, names no other file to be written, or
-switches a check off; its settings pass the list in :mod:`lgcn.datasets.stored_options`.
+A run folder may come from a stranger. No code in it is executed. It cannot name other files to be
+written, and it cannot switch a check off: its settings must pass
+:mod:`lgcn.datasets.stored_options`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shlex
-import sys
-import threading
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,31 +41,21 @@ from lgcn.errors import (
     WriteError,
     one_line,
 )
+from lgcn.training import folder_lock
 from lgcn.training.groups import LGCNSettings
+from lgcn.training.model_spec import ModelSpec, load_weights
 from lgcn.training.models import UnknownModel
 from lgcn.training.settings import Settings, flat_names
-from lgcn.utils.files import (
-    cannot_write,
-    is_at,
-    lock,
-    open_plain,
-    read_json,
-    remove_stale,
-    write_json,
-)
-from lgcn.utils.limits import MAX_CLASSES
-from lgcn.utils.sizes import check_memory
-from lgcn.utils.stored_json import strings
+from lgcn.utils.files import cannot_write, open_plain, read_json, write_json
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-    from lgcn.graph import Graph
     from lgcn.tables.encoder import FeatureEncoder
 
 FORMAT = 1
-# What a run may leave besides checkpoints; estimator.json is LGCNClassifier's.
+# All files of a run besides checkpoints; estimator.json is LGCNClassifier's.
 FILES = (
     "result.json",
     "checkpoint.json",
@@ -79,11 +64,7 @@ FILES = (
     "features.json",
     "estimator.json",
 )
-# Settings that run.json of version 0.1.0 has for every model, whether the model takes them or not.
-OF_OTHER_MODELS = ("order", "heads", "out_heads", "alpha", "theta", "aggregator")
-# PyG generates code for a class of layers with the first of them, and two threads at it get half.
-_building = threading.Lock()
-# What a result must have, for whoever shows it.
+# What a result must have, so that it can be shown.
 RESULT: dict[str, Any] = {
     "dataset": str,
     "seed": int,
@@ -98,98 +79,14 @@ RESULT: dict[str, Any] = {
     "out": (str, type(None)),
 }
 CHECKPOINT = re.compile("checkpoint-[0-9]+[.]safetensors")
-TRAINED = 4  # times that training holds the weights: themselves, gradients and two moments
-
-
-@dataclass(frozen=True)
-class ModelSpec:
-    """What a model was built for; a graph must match it to be predicted."""
-
-    num_features: int
-    num_classes: int
-    multi_label: bool
-    label_names: tuple[str, ...] | None = None
-
-    @classmethod
-    def of(cls, graph: Graph) -> ModelSpec:
-        return cls(graph.num_features, graph.num_classes, graph.multi_label, graph.label_names)
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
-        """The specification in a file, checked; raises ValueError or TypeError."""
-        spec = cls(**stored)
-        for key in ("num_features", "num_classes"):
-            if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
-                raise ValueError(f"{key} must be a positive whole number")
-        if spec.num_classes > MAX_CLASSES:
-            raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
-        if not isinstance(spec.multi_label, bool):
-            raise ValueError("multi_label must be true or false")
-        if spec.label_names is None:
-            return spec
-        try:
-            names = strings(spec.label_names, "label_names")
-        except DataError as error:
-            raise ValueError(str(error)) from error
-        if len(names) != spec.num_classes:
-            raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
-        return replace(spec, label_names=tuple(names))
-
-    def build(self, settings: Settings) -> Module:
-        """A model with new weights."""
-        with _building:
-            return settings.build_model(self.num_features, self.num_classes)
-
-    def build_without_memory(self, settings: Settings) -> Module:
-        """A model whose weights have shapes alone; raises ValueError where that cannot be."""
-        import torch
-
-        try:
-            with torch.device("meta"):
-                return self.build(settings)
-        except (RuntimeError, OverflowError, TypeError) as error:  # a shape of no usual integers
-            raise ValueError(f"cannot build a model of these sizes: {one_line(error)}") from error
-
-    def check_memory(self, settings: Settings) -> None:
-        """Raises UsageError where no training of the model can fit in memory, or be read again."""
-        if self.num_classes > MAX_CLASSES:
-            raise UsageError(
-                f"there can be at most {MAX_CLASSES} classes, got {self.num_classes}: are the "
-                "labels numbers or ids?"
-            )
-        try:
-            model = self.build_without_memory(settings)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-        what = (
-            f"training a model of {self.num_features} features, {self.num_classes} classes, "
-            f"hidden_channels={settings.model.hidden_channels}"
-        )
-        if isinstance(settings.model, LGCNSettings):
-            what += f" and k={settings.model.k}"
-        check_memory(TRAINED * _num_bytes(model), what)
-
-    def check(self, graph: Graph) -> None:
-        """Raises UsageError where the graph does not fit."""
-        if graph.num_features != self.num_features:
-            raise UsageError(
-                f"the model wants {self.num_features} features per node, "
-                f"{graph.name} has {graph.num_features}"
-            )
-        if graph.y is not None and graph.multi_label != self.multi_label:
-            kinds = {True: "several labels per node", False: "one class per node"}
-            raise UsageError(
-                f"the model predicts {kinds[self.multi_label]}, "
-                f"{graph.name} has {kinds[graph.multi_label]}"
-            )
-        if graph.y is not None and graph.num_classes > self.num_classes:
-            raise UsageError(
-                f"the model knows {self.num_classes} classes, {graph.name} has {graph.num_classes}"
-            )
 
 
 class Run:
-    """A run folder."""
+    """A run folder.
+
+    Args:
+        folder: Its path. Nothing is read or written yet.
+    """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -197,54 +94,19 @@ class Run:
 
     @contextmanager
     def locked(self, *, make: bool = True) -> Iterator[None]:
-        """Keeps all others from writing to the folder meanwhile.
+        """Keeps all other processes from writing to the folder while the block runs.
 
         Args:
-            make: Make the folder where there is none; it goes again if nothing is written to it.
+            make: Make the folder if it is missing; it is removed again if nothing is written to it.
                 (default: ``True``)
         """
-        if sys.platform == "win32":  # which does not open folders
-            yield
-            return
-        made = not self.folder.exists()
-        if made and not make:
+        if not make and not self.folder.exists():
             raise self._missing()
-        handle = self._lock()
-        try:
-            remove_stale(self.folder)
+        with folder_lock.locked(self.folder):
             yield
-        finally:
-            if made:
-                with suppress(OSError):  # it is not empty: something was written
-                    self.folder.rmdir()
-            os.close(handle)
 
     def _missing(self) -> UsageError:
         return UsageError(f"no such run folder: {self.folder}")
-
-    def _lock(self) -> int:
-        while True:
-            try:
-                if not self.folder.exists():
-                    self.folder.mkdir(parents=True, exist_ok=True)
-                handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-            except OSError as error:
-                raise cannot_write(self.folder, error) from error
-            held = lock(handle)
-            if held is None:
-                warnings.warn(
-                    f"{self.folder} is on a file system without locks: make sure that no other "
-                    "process writes to the same run",
-                    stacklevel=4,
-                )
-            if held is not False and is_at(handle, self.folder.resolve()):
-                return handle
-            os.close(handle)
-            if held is False:
-                raise UsageError(
-                    f"another process is writing to the run in {self.folder}. Wait until it has "
-                    "ended, or choose another --out"
-                )
 
     @property
     def started(self) -> bool:
@@ -258,7 +120,7 @@ class Run:
 
     @property
     def has_encoder(self) -> bool:
-        """Whether features are made of the user's columns."""
+        """Whether the features come from columns of the user's tables."""
         return (self.folder / "features.json").exists()
 
     @property
@@ -272,7 +134,7 @@ class Run:
     def start(
         self, settings: Settings, spec: ModelSpec, encoder: FeatureEncoder | None = None
     ) -> None:
-        """Makes the folder that of a new run; nothing of an earlier one stays."""
+        """Starts a new run in the folder; the files of an earlier one are removed."""
         self.clear()
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
@@ -280,7 +142,7 @@ class Run:
         self.write_json("run.json", record)
 
     def other_files(self) -> bool:
-        """Whether the folder holds anything that is not a run's."""
+        """Whether the folder holds files that do not belong to a run."""
         names = (path.name for path in self.folder.iterdir())
         return not all(name in FILES or CHECKPOINT.fullmatch(name) for name in names)
 
@@ -330,7 +192,7 @@ class Run:
         self._remove_checkpoints(keep=name)
 
     def load_checkpoint(self) -> tuple[int, dict[str, Tensor], Any] | None:
-        """(epoch, tensors, state) of the last checkpoint, or None where there is none yet."""
+        """Epoch, tensors and state of the last checkpoint; ``None`` where there is none yet."""
         listing = self.folder / "checkpoint.json"
         if not listing.exists():
             return None
@@ -341,7 +203,7 @@ class Run:
             )
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{listing} is damaged. {START_AGAIN}") from error
-        # No path from a file leads elsewhere.
+        # A path in the file must not lead elsewhere.
         if type(epoch) is not int or name != f"checkpoint-{epoch}.safetensors":
             raise CheckpointError(
                 f"{listing} names {name!r:.80}, not checkpoint-N.safetensors. {START_AGAIN}"
@@ -367,7 +229,7 @@ class Run:
         self._drop_checkpoints()
 
     def tidy(self) -> None:
-        """Removes checkpoints left by a finished run that was killed before it could do so."""
+        """Removes the checkpoints of a finished run that was killed before it removed them."""
         with suppress(LGCNError), self.locked(make=False):
             if self.finished:
                 self._drop_checkpoints()
@@ -379,7 +241,7 @@ class Run:
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
-        """Adds to an error in writing how to resume the training."""
+        """Adds the command that resumes the training to an error in writing."""
         try:
             yield
         except WriteError as error:
@@ -414,7 +276,7 @@ class Run:
         return float(value)
 
     def encoder(self) -> FeatureEncoder | None:
-        """How features are made of the user's columns; None where the features came as numbers."""
+        """How the user's columns become features; ``None`` where the features came as numbers."""
         if not self.has_encoder:
             return None
         from lgcn.tables.encoder import FeatureEncoder  # imports pyarrow
@@ -425,7 +287,7 @@ class Run:
             raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
     def read_finished(self) -> tuple[Settings, ModelSpec]:
-        """Settings and model of a run whose training has ended."""
+        """Settings and model of a run whose training has finished."""
         record = self.read()
         if not self.finished:
             raise CheckpointError(
@@ -440,7 +302,7 @@ class Run:
 
         path = self.folder / "model.safetensors"
         weights = load_tensors(path)
-        # The sizes in run.json are believed, and memory asked for, only once the weights have them.
+        # Memory is allocated only after the weights confirmed the sizes in run.json.
         try:
             if settings.model.num_layers > len(weights):
                 raise ValueError(f"they have less than {settings.model.num_layers} layers")
@@ -454,7 +316,7 @@ class Run:
         return model.float().eval(), settings, spec
 
     def read_json(self, name: str) -> Any:
-        """The content of a JSON file of the run, not yet checked."""
+        """The content of a JSON file of the run, unchecked."""
         try:
             content = read_json(self.folder / name, CheckpointError)
         except FileNotFoundError as error:
@@ -469,10 +331,7 @@ class Run:
         write_json(self.folder / name, value, follow=False)
 
     def _version(self) -> tuple[int, ...] | None:
-        """Changes whenever the folder becomes that of another run: each has a run.json of its own.
-
-        The file is never changed in place.
-        """
+        """Identifies the run: each has its own run.json, which is never changed in place."""
         try:
             status = (self.folder / "run.json").stat()
         except OSError:
@@ -492,25 +351,6 @@ class Run:
                 path.unlink(missing_ok=True)
 
 
-def load_weights(
-    model: Module, weights: dict[str, Tensor], path: Path, *, assign: bool = False
-) -> None:
-    try:
-        own = model.state_dict()
-        for name, value in weights.items():
-            if name in own and value.is_floating_point() != own[name].is_floating_point():
-                raise ValueError(f"{name} must hold {own[name].dtype}, got {value.dtype}")
-        model.load_state_dict(weights, assign=assign)
-    except (RuntimeError, ValueError) as error:
-        raise CheckpointError(
-            f"the weights in {path} do not fit the run's settings: {one_line(error)}. {START_AGAIN}"
-        ) from error
-
-
-def _num_bytes(model: Module) -> int:
-    return sum(p.numel() * p.element_size() for p in model.parameters())
-
-
 def _sha256(path: Path) -> str:
     with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -520,10 +360,8 @@ def _stored_settings(record: Mapping[str, Any]) -> Settings:
     """The settings in run.json, checked."""
     if "settings" in record:
         return Settings.create(**record["settings"])
-    # Version 0.1.0 wrote all settings side by side, those of all models among them.
+    # Earlier files have all settings side by side, among them those of models that were not used.
     flat = dict(record["config"])
     flat["preset"] = flat.pop("recipe", None)
     own = {*flat_names(flat.get("model", "lgcn")), *Settings.model_fields}
-    others = (*flat_names("lgcn"), *OF_OTHER_MODELS)
-    kept = {name: flat[name] for name in flat if name in own or name not in others}
-    return Settings.create(**kept)
+    return Settings.create(**{name: flat[name] for name in flat if name in own})

@@ -11,7 +11,8 @@ from torch.optim import Optimizer
 
 from lgcn.errors import START_AGAIN, CheckpointError, one_line
 from lgcn.sampling.batches import BatchLoader
-from lgcn.training.run_folder import Run, load_weights
+from lgcn.training.model_spec import load_weights
+from lgcn.training.run_folder import Run
 
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # of Adam and Nadam
 ENTRY = {"epoch", "train_loss", "val_loss", "val_score", "test_score"}  # of the history

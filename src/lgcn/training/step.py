@@ -15,7 +15,7 @@ from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight
 from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
-from lgcn.utils.memory import needs_memory
+from lgcn.utils.out_of_memory import needs_memory
 
 # Steps on a batch before it is captured: in these the kernels are compiled, and all that is found
 # out once about a graph is found out, which needs waiting for the GPU.

@@ -1,4 +1,4 @@
-"""The tensors of a run as files: written whole or not at all, checked when read."""
+"""The tensors of a run in safetensors files: written atomically, checked when read."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lgcn.errors import START_AGAIN, CheckpointError, one_line
 from lgcn.utils.files import atomic, open_plain
-from lgcn.utils.sizes import check_memory
+from lgcn.utils.memory import check_memory
 
 # How safetensors names the types of numbers, in the order of the tensors in a file.
 DTYPES = {
@@ -27,9 +27,10 @@ DTYPES = {
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Writes the tensors in the format of safetensors, byte for byte as its own function does.
+    """Writes tensors in the safetensors format, the same bytes as ``safetensors.torch.save_file``.
 
-    That one writes to a private file of its own, which stays in the folder after a kill.
+    That function writes to a temporary file of its own, which would stay in the folder after a
+    kill.
     """
     order = list(DTYPES)
     names = sorted(tensors, key=lambda name: (order.index(tensors[name].dtype), name))
@@ -51,6 +52,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Reads the tensors in a safetensors file; raises CheckpointError if it is damaged."""
     try:
         with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size

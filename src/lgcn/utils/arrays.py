@@ -1,4 +1,4 @@
-"""NumPy files from strangers: nothing in them is run, and damage is named."""
+"""Reading NumPy files from untrusted sources: no code in them runs, and damage is reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_npy(path: Path) -> Any:
 
 
 def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """The named arrays in a ``.npz`` file; absent optional ones are left out."""
+    """The named arrays in a ``.npz`` file; missing optional ones are omitted."""
     try:
         open_plain(path).close()
         archive = np.load(path, allow_pickle=False)
@@ -67,14 +67,14 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
 
 
 def _check_unpacked(path: Path, archive: zipfile.ZipFile) -> None:
-    """Refuses an archive that is far larger than its file."""
+    """Refuses an archive whose contents are far larger than its file."""
     limit = max(MAX_UNPACKED, MAX_UNPACKED_RATIO * path.stat().st_size)
     size = sum(member.file_size for member in archive.infolist())
     if size > limit:
         raise DataError(
             f"{path} unpacks to {size / 1e9:.1f} GB, more than {MAX_UNPACKED_RATIO} times its size "
             f"and {MAX_UNPACKED / 1e9:.2f} GB: it is damaged, or made to fill the memory. If it is "
-            "your own, save it by np.savez, without compression"
+            "yours, save it with np.savez, without compression"
         )
 
 
@@ -92,7 +92,7 @@ def _check_header(file: IO[bytes], size: int) -> None:
     elif version == (2, 0):
         shape, _, dtype = np.lib.format.read_array_header_2_0(file)
     else:
-        return  # NumPy writes others for named fields alone
+        return  # NumPy writes other versions only for named fields
     if math.prod(shape) * dtype.itemsize > size:
         raise ValueError(
             f"the array claims {math.prod(shape) * dtype.itemsize} bytes, but there are {size}"
@@ -114,9 +114,9 @@ def check_array(
     Args:
         array: What to check.
         name, path: Named in the error.
-        shape: Length of every dimension, ``None`` where any will do.
-        integer: Whether only integers will do. (default: any real numbers)
-        low, high: Smallest and largest value that is allowed. (default: any)
+        shape: Length of every dimension, ``None`` for any.
+        integer: Whether to accept only integers. (default: all real numbers)
+        low, high: Smallest and largest allowed value. (default: any)
     """
     fits = array.ndim == len(shape) and all(
         want in (None, got) for want, got in zip(shape, array.shape, strict=True)

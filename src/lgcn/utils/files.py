@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all, JSON that is read with limits, and locks.
+"""Files that are written completely or not at all, JSON that is read with limits, and locks.
 
-A file is written under a private name beside its own, ``.NAME.XXXXXXXX.lgcn-tmp``, and renamed when
-it is complete. Its writer holds a lock on it: what a killed writer left has none, and is removed by
-the next writer of the same file.
+A file is written to a temporary file beside it, ``.NAME.XXXXXXXX.lgcn-tmp``, which is renamed when
+it is complete. The writer holds a lock on the temporary file. One that a killed writer left is not
+locked, and the next writer of the same file removes it.
 """
 
 import contextlib
@@ -26,37 +26,36 @@ from lgcn.errors import DataError, LGCNError, WriteError
 from lgcn.utils.limits import MAX_JSON, MAX_JSON_DEPTH, MIB
 
 SUFFIX = ".lgcn-tmp"
-NAME_MAX = 255  # bytes of a file name, where the system does not tell
+NAME_MAX = 255  # bytes of a file name
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS)
-# What writing can end in though the error names no file.
+# Errors of writing that may not name a file.
 _WRITING = (*NO_ROOM, *NO_ACCESS, errno.EIO, errno.EFBIG, errno.EPIPE)
-# What file systems without locks answer. NFS knows none on folders, and answers EBADF.
+# Errors of file systems without locks. NFS has no locks on folders, and answers EBADF.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
 _STREAMS = re.compile("/dev/(stdout|stderr|fd/.*)|/proc/.*")
 
 
 @contextmanager
 def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterator[Path]:
-    """Gives a temporary path beside ``path`` that takes its place when all went well.
+    """Yields a temporary path beside ``path`` that replaces it if no exception is raised.
 
-    A file that is replaced keeps its mode. The folder is synced, so that the file is there after a
-    power cut too. Where writing fails, an error says so with the path and a remedy
-    (:class:`lgcn.errors.WriteError`).
+    A file that is replaced keeps its mode. The folder is synced, so that the file survives a power
+    failure. If writing fails, :class:`lgcn.errors.WriteError` names the path and a remedy.
 
     Args:
-        path: The file. Folders above it are made as needed.
-        follow: Where ``path`` is a link, replace what it points to, and keep the link. Files of a
-            folder that may come from a stranger are written with ``False``, which replaces the
-            link: it could point anywhere. (default: ``True``)
-        streams: Where ``path`` is a pipe or a device such as ``/dev/stdout``, give ``path`` itself,
-            to be written from its start to its end. (default: refuse it)
+        path: The file. Parent folders are created as needed.
+        follow: If ``path`` is a link, replace its target and keep the link. Use ``False`` in
+            folders that may come from a stranger, where a link could point anywhere: it replaces
+            the link. (default: ``True``)
+        streams: If ``path`` is a pipe or a device such as ``/dev/stdout``, yield ``path`` itself,
+            to be written from start to end. (default: refuse it)
     """
     concerned = [path, *path.parents]
     with _plain_errors(path, concerned):
         target = Path(os.path.realpath(path)) if follow and path.is_symlink() else path
         concerned += [target, *target.parents]
-        status = _status(target)  # of what is replaced, also where that is a link
+        status = _status(target)  # of what is replaced, even if that is a link
         if is_stream(path if follow else target):
             if not streams:
                 raise WriteError(f"cannot write {path}: it is a pipe or a device. Give a file name")
@@ -69,7 +68,7 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
             raise WriteError(f"cannot write {path}: it is {kind}. Give another name")
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_stale(target.parent, target.name)
-        # Nobody may read the new content who could not read the old.
+        # The new content must not be readable by more users than the old.
         replaced = status if status is not None and stat.S_ISREG(status.st_mode) else None
         temporary, handle = _create(target, 0o666 if replaced is None else 0o600)
         concerned.append(temporary)
@@ -82,9 +81,9 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """Gives a new folder beside ``path`` that takes its place in one step when all went well.
+    """Yields a new folder beside ``path`` that replaces it in one step if no exception is raised.
 
-    Until then the old folder is as it was. All that is in it goes with it.
+    Until then the old folder is unchanged. It is removed with everything in it.
     """
     path = path.resolve()
     remove_stale(path.parent, path.name)
@@ -104,10 +103,10 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 
 
 def exchange(new: Path, old: Path) -> None:
-    """Swaps two folders in one step, so that whoever is killed leaves one of them at ``old``.
+    """Swaps two folders in one step, so that a killed process leaves one of them at ``old``.
 
-    A rename cannot replace a folder with files. Systems that cannot swap need three, with a moment
-    at which nothing is at ``old``, but never a mixture.
+    A rename cannot replace a folder that has files. Systems that cannot swap need three renames:
+    for a moment nothing is at ``old``, but there is never a mixture.
     """
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is not None:
@@ -115,7 +114,7 @@ def exchange(new: Path, old: Path) -> None:
         if rename(here, os.fsencode(new), here, os.fsencode(old), swap) == 0:
             return
         number = ctypes.get_errno()
-        if number not in (errno.ENOSYS, errno.EINVAL):  # which file systems without it answer
+        if number not in (errno.ENOSYS, errno.EINVAL):  # errors of file systems without it
             raise OSError(number, os.strerror(number), str(old))
     aside = old.with_name("." + private_name(old.name, f".*{SUFFIX}")[1])
     old.rename(aside)
@@ -141,14 +140,14 @@ def write_json(path: Path, value: Any, *, follow: bool = True) -> None:
 def read_json(path: Path, kind: type[LGCNError] = DataError, limit: int = MAX_JSON) -> Any:
     """The content of a JSON file that anyone may have written.
 
-    A missing file is a ``FileNotFoundError``; all else that is wrong is an error of ``kind``.
+    A missing file is a ``FileNotFoundError``. Any other failure is an error of ``kind``.
     """
     try:
         with open_plain(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise ValueError(f"it must have at most {limit // MIB} MiB")
-            data = file.read(size)  # which asks for the memory at once
+            data = file.read(size)  # allocates the memory at once
         return parse_json(data)
     except FileNotFoundError:
         raise
@@ -157,11 +156,11 @@ def read_json(path: Path, kind: type[LGCNError] = DataError, limit: int = MAX_JS
 
 
 def parse_json(data: bytes, *, finite: bool = False) -> Any:
-    """The value; raises ValueError where it is none, or nested too deeply.
+    """The value of a JSON text. Raises ValueError if it is invalid or nested too deeply.
 
     Args:
         data: The text in UTF-8.
-        finite: Refuse NaN and infinity, which are no JSON. (default: ``False``)
+        finite: Refuse NaN and infinity, which are not valid JSON. (default: ``False``)
     """
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_no_constant if finite else None)
@@ -182,7 +181,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """A file, opened to be read. Raises ValueError for a pipe or device: it could never end."""
+    """Opens a file for reading. Raises ValueError for a pipe or device, which might never end."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -191,7 +190,7 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether ``path`` is a pipe or a device, to be written to and never replaced."""
+    """Whether ``path`` is a pipe or a device, which is written to and never replaced."""
     if _STREAMS.fullmatch(str(path.absolute())):
         return path.exists()
     try:
@@ -202,7 +201,7 @@ def is_stream(path: Path) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> WriteError:
-    """The error to raise where the system did not write ``path``."""
+    """The error to raise if ``path`` could not be written."""
     if error.errno in NO_ROOM:
         return WriteError(
             f"there is not enough room on the disk to write {path}. Free some space, or give a "
@@ -215,14 +214,14 @@ def cannot_write(path: Path, error: OSError) -> WriteError:
     elif error.errno == errno.ENAMETOOLONG:
         remedy = "Give a shorter name"
     elif error.errno == errno.EPIPE:
-        remedy = "Whatever reads from it ended too early"
+        remedy = "The program that reads from it ended too early"
     return WriteError(f"cannot write {path}: {error.strerror or error}{where}. {remedy}")
 
 
 def private_name(name: str, ending: str) -> tuple[str, str]:
-    """A prefix that private names of a file share, and a new one of them.
+    """The common prefix of the temporary names of a file, and a new one of them.
 
-    It is the name of the file, shortened where the two together would be too long for a file name.
+    The prefix is the name of the file, shortened if both together are too long for a file name.
     """
     room = NAME_MAX - len(ending.encode()) - 20
     encoded = os.fsencode(name)
@@ -233,11 +232,11 @@ def private_name(name: str, ending: str) -> tuple[str, str]:
 
 
 def remove_stale(folder: Path, name: str | None = None) -> None:
-    """Removes temporary files and folders in a folder whose writers were killed.
+    """Removes temporary files and folders whose writers were killed.
 
     Args:
         folder: The folder.
-        name: Of this file alone. (default: of all)
+        name: Only those of this file. (default: all)
     """
     shared = ".*" if name is None else re.escape(private_name(name, f".*{SUFFIX}")[0])
     pattern = re.compile(rf"\.{shared}\.[0-9a-f]{{8}}{re.escape(SUFFIX)}", re.DOTALL)
@@ -259,7 +258,7 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
 def lock(handle: int) -> bool | None:
     """Locks an open file or folder until the descriptor is closed, or the process ends.
 
-    ``False`` where another has locked it, ``None`` where the file system has no locks.
+    Returns ``False`` if another process has locked it, ``None`` if the file system has no locks.
     """
     if sys.platform == "win32":
         return None
@@ -294,7 +293,7 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """:func:`sync`, where the system knows it of folders and lets us open this one."""
+    """Like :func:`sync`, but ignores systems that cannot sync this folder."""
     try:
         sync(path)
     except OSError as error:
@@ -308,7 +307,7 @@ def _create(target: Path, mode: int) -> tuple[Path, int]:
         temporary = target.with_name("." + private_name(target.name, f".*{SUFFIX}")[1])
         # The kernel applies the umask to the mode; asking for it would change it for a moment.
         handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-        # Another writer may have taken it for an abandoned one, before it was locked.
+        # Another writer may have removed it as abandoned before it was locked.
         if lock(handle) is not False and is_at(handle, temporary):
             return temporary, handle
         os.close(handle)
@@ -333,7 +332,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def _plain_errors(path: Path, concerned: list[Path]) -> Iterator[None]:
-    """Turns what went wrong with the files of ``concerned`` into one line with a remedy."""
+    """Turns errors of the files in ``concerned`` into one line with a remedy."""
     try:
         yield
     except OSError as error:

@@ -17,10 +17,9 @@ from torch.overrides import TorchFunctionMode
 
 
 class Generators:
-    """A generator on the CPU and one on the device of a training, seeded together.
+    """A generator on the CPU and one on the device of a training run, seeded together.
 
-    A generator gives the numbers that torch's global one gives after ``torch.manual_seed`` with
-    the same seed.
+    They give the same numbers as torch's global generator with the same seed.
 
     Args:
         device: The device. (default: the CPU)
@@ -42,7 +41,7 @@ class Generators:
 
 
 def random_seed(*numbers: int) -> int:
-    """A seed for the generators, made of whole numbers such as a training's seed and an epoch."""
+    """A seed for the generators, derived from integers such as a seed and an epoch."""
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
@@ -54,7 +53,7 @@ _current = _Current()
 
 
 def current_generator(device: torch.device) -> torch.Generator | None:
-    """What to draw from for tensors on that device; ``None`` is torch's global generator."""
+    """The generator for tensors on that device; ``None`` is torch's global generator."""
     generators = _current.generators
     return None if generators is None else generators.on(device)
 
@@ -69,8 +68,8 @@ def drawing_from(generators: Generators) -> Iterator[None]:
         _current.generators = before
 
 
-# What constructors of layers fill their weights with. Those of torch.nn.init that are not here call
-# one that is.
+# Functions with which layers initialise their weights. The others of torch.nn.init call one of
+# these.
 _FILLS: frozenset[Callable[..., Any]] = frozenset(
     {
         torch.Tensor.uniform_,
@@ -83,10 +82,10 @@ _FILLS: frozenset[Callable[..., Any]] = frozenset(
 
 
 class initializing_from(TorchFunctionMode):
-    """Within this context, weights that are drawn in this thread come from the generators.
+    """Within this context, weights are initialised in this thread from the generators.
 
-    The constructors of torch's and PyG's layers have no argument for a generator. Weights are made
-    on the CPU.
+    The constructors of torch's and PyG's layers have no argument for a generator. Weights are
+    created on the CPU.
     """
 
     def __init__(self, generators: Generators) -> None:

@@ -1,13 +1,14 @@
 """Numba's compiler with the options that all kernels share, and a cache that cannot fail.
 
-Compiled kernels are kept on disk, see :mod:`lgcn.cli.warmup` for where. Where no folder can be
-written to, and where the disk is full, they are compiled anew in each process, which is said once.
-A damaged file counts as one that is not there.
+Compiled kernels are kept on disk (:mod:`lgcn.training.warmup` says where). If no folder can be
+written to, or the disk is full, each process compiles them again, with one warning. A damaged file
+is ignored.
 """
 
 # mypy: disable-error-code="untyped-decorator"
 
 import contextlib
+import functools
 import hashlib
 import pickle
 import threading
@@ -32,15 +33,30 @@ _told = False
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """Compiles a kernel on first use and keeps it in Numba's cache folder, where there is one."""
+    """Compiles a kernel on first use and keeps it in Numba's cache folder, if there is one."""
     return _compiled(function, parallel=False)
 
 
 def jit_parallel(function: Callable[..., Any]) -> Any:
-    """The same for a kernel whose ``prange`` loops run on several threads."""
+    """Like :func:`jit`, for a kernel whose ``prange`` loops run on several threads."""
+    _start_threads()
     kernel = _compiled(function, parallel=True)
     kernel.__class__ = _ParallelKernel
     return kernel
+
+
+@functools.cache
+def _start_threads() -> None:
+    """Starts Numba's threads, once, and keeps torch's number of threads.
+
+    Numba and torch share one OpenMP, and Numba sets its number of threads when it starts. That
+    would change torch's summation order, and with it the last bits of all results.
+    """
+    import torch  # takes a second
+
+    torch_threads = torch.get_num_threads()
+    numba.get_num_threads()
+    torch.set_num_threads(torch_threads)
 
 
 def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:
@@ -53,10 +69,10 @@ def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:
 
 
 class _ParallelKernel(CPUDispatcher):  # type: ignore[misc]
-    """A kernel that several threads of Python may call.
+    """A kernel that several Python threads may call.
 
-    Of the layers that Numba starts threads with, "workqueue" ends the process when two kernels run
-    at once. It is the only one where neither OpenMP nor TBB is installed.
+    Numba's threading layer "workqueue", used if neither OpenMP nor TBB is installed, aborts the
+    process when two kernels run at once.
     """
 
     def __call__(self, *args: Any) -> Any:
@@ -72,14 +88,14 @@ _one_at_a_time = threading.Lock()
 def _thread_safe() -> bool:
     try:
         layer = numba.threading_layer()
-    except ValueError:  # it has not started its threads
+    except ValueError:  # its threads have not started
         numba.get_num_threads()  # starts them
         layer = numba.threading_layer()
     return bool(layer != "workqueue")
 
 
 class _ReadOnlyLocator:
-    """The folder of a cache that can be read but not written to, as in an image of a container."""
+    """A cache folder that can be read but not written to, as in a container image."""
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], path: str) -> Any:
@@ -96,16 +112,16 @@ class _CacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (*CompileResultCacheImpl._locator_classes, _ReadOnlyLocator)
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        """Names of our own, since what is in the files differs from Numba's."""
+        """Our own names, since the format differs from Numba's."""
         base: str = super().get_filename_base(fullname, abiflags)
         return f"{base}-checked"
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """Files whose content is checked before it is used: what it is for, and a hash.
+    """Files whose key and hash are checked before they are used.
 
-    Numba runs what it finds. After a power failure, or where two processes wrote an index at the
-    same time, that may be something else.
+    Numba runs whatever it finds. After a power failure, or if two processes wrote an index at the
+    same time, that may be another kernel or garbage.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -167,7 +183,7 @@ def _tell(why: str) -> None:
         return
     _told = True
     warnings.warn(
-        f"{why}: kernels are compiled anew in every process, which takes some seconds. "
+        f"{why}: kernels are compiled again in every process, which takes some seconds. "
         "Set NUMBA_CACHE_DIR to a folder that can be written to",
         stacklevel=2,
     )

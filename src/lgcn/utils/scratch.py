@@ -1,4 +1,4 @@
-"""Matrices that are made by blocks of rows and kept, in memory or in files that leave nothing."""
+"""Matrices that are computed by blocks of rows and kept, in memory or in temporary files."""
 
 import shutil
 import tempfile
@@ -13,16 +13,16 @@ from lgcn.errors import DataError, UsageError
 
 
 class Scratch:
-    """Keeps matrices, all of them in memory, or all of them in files.
+    """Keeps matrices, all of them in memory or all of them in files.
 
-    The files have no name, so that nothing is left of them, not even after a kill; a file goes
-    with the last tensor that shows it.
+    The files have no name, so that nothing is left behind, not even if the process is killed. A
+    file is deleted with the last tensor that maps it.
 
     Args:
-        size: Bytes that all matrices that exist at a time take at most.
+        size: Bytes that all matrices together take at any time, at most.
         dtype: Type of their values.
         memory: Bytes up to which they are kept in memory.
-        folder: Where the files are. (default: the folder for temporary files)
+        folder: Folder for the files. (default: the system's folder for temporary files)
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class Scratch:
         if self.in_memory:
             return
         if not self.folder.is_dir():
-            raise UsageError(f"the folder of scratch files must exist (scratch), got {self.folder}")
+            raise UsageError(f"scratch must be an existing folder, got {self.folder}")
         if shutil.disk_usage(self.folder).free < size:
             raise self._full()
 
     def keep(self, shape: tuple[int, int], blocks: Iterator[Tensor]) -> Tensor:
-        """The blocks, one below the other, as a matrix of that shape on the CPU."""
+        """Stacks the blocks to a matrix of this shape on the CPU."""
         if self.in_memory:
             matrix = torch.empty(shape, dtype=self.dtype)
             start = 0
@@ -48,12 +48,13 @@ class Scratch:
                 matrix[start : start + len(block)] = block
                 start += len(block)
             return matrix
-        # Written, and mapped to be read: on a full disk, writing to a map kills the process.
+        # Written as a file, and mapped for reading: writing to a map kills the process if the disk
+        # is full.
         try:
             scratch = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
         except OSError as error:
             raise DataError(
-                f"cannot write scratch files in {self.folder}: {error.strerror}. Name another "
+                f"cannot write scratch files in {self.folder}: {error.strerror}. Choose another "
                 "folder (scratch), or allow more memory (memory)"
             ) from error
         with scratch as file:
@@ -70,5 +71,5 @@ class Scratch:
     def _full(self) -> DataError:
         return DataError(
             f"{self.folder} has too little space for {self.size / 1e9:.2f} GB of layers that do "
-            "not fit in memory: name another folder (scratch), or allow more memory (memory)"
+            "not fit in memory: choose another folder (scratch), or allow more memory (memory)"
         )

@@ -1,23 +1,20 @@
-"""Amounts of memory: as users write and read them, and what this machine has."""
+"""Amounts of memory as users write and read them."""
 
-import contextlib
-import os
 import re
-from pathlib import Path
 
-from lgcn.errors import LGCNError, UsageError
+from lgcn.errors import UsageError
 
 _UNITS = {"": 0, "b": 0, "k": 1, "kb": 1, "m": 2, "mb": 2, "g": 3, "gb": 3, "t": 4, "tb": 4}
 _BINARY = {"ki": 1, "kib": 1, "mi": 2, "mib": 2, "gi": 3, "gib": 3, "ti": 4, "tib": 4}
 
 
 def parse_memory(value: str | int, option: str = "memory") -> int:
-    """A number of bytes from what a user writes, such as ``"2GB"``.
+    """Converts a size such as ``"2GB"`` to a number of bytes.
 
     Args:
         value: Bytes as an int, or a number with a unit: kB, MB, GB and TB are powers of 1000, KiB,
             MiB, GiB and TiB powers of 1024.
-        option: The option's name, for the message.
+        option: Name of the option in the error message. (default: ``"memory"``)
     """
     wanted = f"{option} must be a size such as '2GB', '512MB' or '1.5GiB', got {value!r}"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -39,30 +36,9 @@ def parse_memory(value: str | int, option: str = "memory") -> int:
 
 
 def format_memory(size: float) -> str:
-    """A number of bytes in a message, rounded up: a user may give it back as it is."""
+    """A number of bytes as text, rounded up, so that a user can pass it as a limit."""
     for unit, power in (("GB", 3), ("MB", 2), ("kB", 1)):
         if size >= 1000**power:
             tenths = -int(-size * 10 // 1000**power)
             return f"{tenths / 10:g} {unit}"
     return f"{size:.0f} bytes"
-
-
-def machine_memory() -> int:
-    """Bytes of memory that this process could have at most: the machine's, or its container's."""
-    sizes = [2**63]
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # not known on this system
-        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):  # no container, or one without a limit
-            sizes.append(int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
-    return min(size for size in sizes if size > 0)
-
-
-def check_memory(size: int, what: str, error: type[LGCNError] = UsageError) -> None:
-    """Raises ``error`` where ``what``, of so many bytes, cannot fit in memory."""
-    there = machine_memory()
-    if size > there:
-        raise error(
-            f"{what} would need {format_memory(size)} of memory, and this machine has "
-            f"{format_memory(there)}"
-        )

@@ -1,4 +1,4 @@
-"""SplitMix64, the random numbers of the CPU kernels."""
+"""SplitMix64, the random number generator of the CPU kernels."""
 
 # mypy: disable-error-code="untyped-decorator"
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from lgcn.utils.jit import jit
 
-# From one state to the next; a state is a counter, so the sequence can be entered anywhere.
+# Added to a state to get the next one. The sequence can start anywhere.
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -1,4 +1,4 @@
-"""Checks of what was read from a JSON file, which anyone may have written."""
+"""Checks of values from a JSON file, which anyone may have written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lgcn.errors import DataError
 
 
 def fields(stored: Any, what: str, *names: str) -> Mapping[str, Any]:
-    """An object with these names and no others; ``what`` it is called in messages."""
+    """Checks for an object with exactly these names; ``what`` is its name in errors."""
     if not isinstance(stored, Mapping) or set(stored) != set(names):
         got = ", ".join(map(repr, stored)) if isinstance(stored, Mapping) else type(stored).__name__
         raise DataError(f"{what} must have {', '.join(names)} and nothing else, got {got:.200}")
@@ -23,15 +23,15 @@ def truth(value: Any, what: str) -> bool:
 
 
 def strings(values: Any, what: str, *, distinct: bool = False) -> list[str]:
-    """A list of texts that Arrow can hold; ``distinct`` also wants at least one and none empty."""
+    """A list of strings that Arrow can hold; if ``distinct``, at least one, none empty or twice."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise DataError(f"{what} must be a list of texts")
+        raise DataError(f"{what} must be a list of strings")
     try:
         "".join(values).encode()
     except UnicodeEncodeError as error:  # JSON can hold half of a surrogate pair
         raise DataError(f"{what} must be valid Unicode: {error.reason}") from None
     if distinct and (not values or "" in values or len(set(values)) < len(values)):
-        raise DataError(f"{what} must be at least one text, none of them empty or twice")
+        raise DataError(f"{what} must be at least one string, none of them empty or twice")
     return list(values)
 
 

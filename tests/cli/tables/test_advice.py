@@ -119,7 +119,7 @@ CASES = {
     ),
     "two rules to split": Case(
         (*TRAIN, "--val", "0.2", "--labels-per-class", "3"),
-        "Leave out all but one()",
+        "Omit all but one()",
         instead=("--val", "0.2"),
     ),
     "several labels, split by class": Case(

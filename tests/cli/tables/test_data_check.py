@@ -11,7 +11,7 @@ def test_data_check_prints_what_was_understood(lgcn_):
     output = lgcn_("data", "check", *TOPIC)
     assert output.code == 0
     assert output.err == ""
-    for name in ("country", "category", "title", "text", *CLASSES, "k by the degrees", "homophily"):
+    for name in ("country", "category", "title", "text", *CLASSES, "suggested k", "homophily"):
         assert name in output.out
     report = lgcn_("data", "check", *TOPIC, "--json").json
     assert report["nodes"] == NUM_NODES

@@ -25,18 +25,21 @@ Rows = list[list[tuple[int, float]]]
 
 
 def expected_rows(
-    pairs: list[tuple[int, int]], weights: list[float], undirected: bool
+    pairs: list[tuple[int, int]], weights: list[float], direction: str
 ) -> dict[int, list[tuple[int, float]]]:
-    """The neighbours and weights of every node that has some."""
+    """The neighbours and weights of every node that has some.
+
+    ``direction`` is "undirected" or "directed", or "as given" for duplicates and self-loops too.
+    """
     rows: dict[int, list[tuple[int, float]]] = {}
-    if not undirected:
+    if direction == "as given":
         for (s, t), w in zip(pairs, weights, strict=True):
             rows.setdefault(t, []).append((s, w))
         return rows
     largest: dict[tuple[int, int], float] = {}
     for (s, t), w in zip(pairs, weights, strict=True):
         if s != t:
-            for entry in ((s, t), (t, s)):
+            for entry in ((s, t),) if direction == "directed" else ((s, t), (t, s)):
                 largest[entry] = max(w, largest.get(entry, -math.inf))
     for (s, t), w in sorted(largest.items()):
         rows.setdefault(t, []).append((s, w))
@@ -92,43 +95,45 @@ def edge_index_target(source: Source) -> None:
     if source.flag():
         weights = [source.choice((0.0, 0.5, 1.0, 2.0, -1.0, -0.5)) for _ in pairs]
         weight = torch.tensor(weights, dtype=source.choice((torch.float32, torch.float64)))
-    undirected = source.flag()
-    form = source.below(4)
+    directed = source.flag()
+    direction = "directed" if directed else "undirected"
+    form = source.below(5)
     if form == 0:
-        call = _by_pyg(edges, given, weight)
-        undirected = False
+        call = _by_pyg(edges, given, weight, directed)
     elif form == 1 and weight is None and n and given is not None:
-        call = _by_estimator(source, array, n)
-        undirected = False
+        call = _by_estimator(source, array, n, directed)
+    elif form == 2:
+        direction = "as given"
+
+        def call() -> Graph:
+            return Graph.as_given(edges, given, edge_weight=weight)
+
     else:
 
         def call() -> Graph:
-            return Graph.from_edge_index(edges, given, edge_weight=weight, undirected=undirected)
+            return Graph.from_edge_index(edges, given, edge_weight=weight, directed=directed)
 
     if any(not 0 <= end < n for end in ends):
         wrong(call)
     graph = call()
     assert graph.num_nodes == n
-    same_rows(graph, expected_rows(pairs, weights, undirected))
+    same_rows(graph, expected_rows(pairs, weights, direction))
 
 
-def _by_pyg(edges: Tensor, num_nodes: int | None, weight: Tensor | None) -> Any:
+def _by_pyg(edges: Tensor, num_nodes: int | None, weight: Tensor | None, directed: bool) -> Any:
     data = Data(edge_index=edges, edge_weight=weight)
     if num_nodes is not None:
         data.num_nodes = num_nodes
-    return lambda: Graph.from_pyg(data) if num_nodes is not None else _without_number(data)
+    if num_nodes is not None:
+        return lambda: Graph.from_pyg(data, directed=directed)
+    return lambda: Graph.from_edge_index(edges, edge_weight=weight, directed=directed)
 
 
-def _without_number(data: Data) -> Graph:
-    weight = data.get("edge_weight")
-    return Graph.from_edge_index(data.edge_index, edge_weight=weight)
-
-
-def _by_estimator(source: Source, array: Any, num_nodes: int) -> Any:
+def _by_estimator(source: Source, array: Any, num_nodes: int, directed: bool) -> Any:
     """As ``LGCNClassifier.fit(X, y, edges=...)`` takes them: arrays, lists or tensors."""
     form = source.below(3)
     edges = array if form == 0 else array.tolist() if form == 1 else torch.from_numpy(array)
-    return lambda: graph_of(torch.zeros(num_nodes, 1), edges)
+    return lambda: graph_of(torch.zeros(num_nodes, 1), edges, directed=directed)
 
 
 def scipy_target(source: Source) -> None:
@@ -190,9 +195,9 @@ def _torch_sparse(source: Source, n: int, row: Any, col: Any, values: Any) -> No
         matrix = matrix.coalesce()
         if source.flag():
             matrix = matrix.to_sparse_csr()
-    undirected = source.flag()
+    directed = source.flag()
     with argument_errors():
-        graph = Graph.from_edge_index(matrix, undirected=undirected)
+        graph = Graph.from_edge_index(matrix, directed=directed)
     summed: dict[tuple[int, int], float] = {}
     for t, s, w in zip(row.tolist(), col.tolist(), values.tolist(), strict=True):
         summed[s, t] = summed.get((s, t), 0.0) + w
@@ -200,7 +205,8 @@ def _torch_sparse(source: Source, n: int, row: Any, col: Any, values: Any) -> No
         return  # what becomes of these is the training's to say
     entries = sorted(summed.items(), key=lambda entry: (entry[0][1], entry[0][0]))
     pairs, weights = [pair for pair, _ in entries], [w for _, w in entries]
-    same_rows(graph, expected_rows(pairs, weights, undirected))
+    direction = "directed" if directed else "undirected"
+    same_rows(graph, expected_rows(pairs, weights, direction))
 
 
 def adjacency_target(source: Source) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from data.planetoid_files import python2_pickle, write_planetoid
 
 from lgcn import Graph
 from lgcn.datasets.npz import load_npz
 from lgcn.datasets.planetoid import NUM_VAL, PARTS, load_planetoid
+from tests.datasets.planetoid_files import python2_pickle, write_planetoid
 
 from ..rules import file_errors
 from ..scratch import scratch

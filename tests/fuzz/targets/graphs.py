@@ -25,7 +25,7 @@ def some_graph(source: Source, most_nodes: int = 40) -> tuple[Graph, list[list[i
     ends = (num_nodes * rng.random((2, num_edges)) ** source.choice((1, 3))).astype(np.int64)
     if source.flag():
         ends = np.concatenate([ends, ends[::-1]], axis=1)
-    graph = Graph.from_edge_index(torch.from_numpy(ends), num_nodes)
+    graph = Graph.as_given(torch.from_numpy(ends), num_nodes)
     if source.flag():
         graph = Graph(graph.rowptr.int(), graph.col.int())
     neighbors: list[list[int]] = [[] for _ in range(num_nodes)]
@@ -149,13 +149,9 @@ def check_graph_target(source: Source) -> None:
     if source.flag():
         y = torch.tensor([source.between(-1, 3) for _ in range(n)])
     with argument_errors():
-        graph = Graph.from_edge_index(
-            torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).t(),
-            n,
-            edge_weight=weight,
-            undirected=kind == 1,
-            y=y,
-        )
+        make = Graph.from_edge_index if kind == 1 else Graph.as_given
+        edges = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).t()
+        graph = make(edges, n, edge_weight=weight, y=y)
         report = check_graph(graph)
     sources, targets = graph.edge_index.tolist()
     ends = list(zip(sources, targets, strict=True))

@@ -11,7 +11,7 @@ from typing import Any
 from lgcn import Graph, LGCNClassifier
 from lgcn.tables.from_tables import from_tables
 from lgcn.training import Run, loop, train
-from training.graphs import settings, small_graph
+from tests.training.graphs import settings, small_graph
 
 from ..json_values import altered_json, altered_safetensors
 from ..rules import file_errors

@@ -28,12 +28,12 @@ SPLITS = ("train", "val", "test")
 
 @cache
 def whole_stores(process: int) -> list[Files]:
-    """Stores that have all arrays among them: dense, sparse and packed features, ids, transpose."""
+    """Stores that have all arrays among them: dense, sparse and packed features, ids."""
     rng = np.random.default_rng(0)
     edges = torch.from_numpy(rng.integers(0, NUM_NODES, (2, 30)))
     masks: Any = {f"{s}_mask": torch.arange(NUM_NODES) % 3 == i for i, s in enumerate(SPLITS)}
     x = torch.from_numpy(rng.random((NUM_NODES, 4)).astype(np.float32))
-    directed = Graph.from_edge_index(
+    directed = Graph.as_given(
         edges,
         NUM_NODES,
         edge_weight=torch.rand(30, generator=torch.Generator().manual_seed(0)),
@@ -46,7 +46,6 @@ def whole_stores(process: int) -> list[Files]:
     several = Graph.from_edge_index(
         edges,
         NUM_NODES,
-        undirected=True,
         x=(x > 0.5).float().to_sparse_csr(),
         y=(x[:, :2] > 0.5).long(),
         label_names=("a", "b"),
@@ -155,8 +154,4 @@ def read(source: Source, store: Store) -> None:
     part = graph.subgraph(nodes)
     assert part.num_nodes == len(nodes)
     part.adjacency(normalize=True, self_loops=True)
-    transpose = store.transpose()
-    if transpose is not None:
-        rows = transpose.rows(start, stop)
-        assert rows.col.numel() == 0 or 0 <= int(rows.col.min()) <= int(rows.col.max()) < n
     assert graph.num_classes >= 0

@@ -28,7 +28,6 @@ def cliques() -> Graph:
     return Graph.from_edge_index(
         edges.nonzero().t(),
         30,
-        undirected=True,
         y=torch.arange(30) // 15,
         train_mask=place < 3,
         val_mask=(place >= 3) & (place < 7),
@@ -73,7 +72,7 @@ def test_equal_seeds_give_equal_embeddings(cliques: Graph) -> None:
 
 @needs_gensim
 def test_nodes_without_neighbours_stay_near_zero(cliques: Graph) -> None:
-    graph = Graph.from_edge_index(cliques.edge_index, 32)
+    graph = Graph.as_given(cliques.edge_index, 32)
     length = np.linalg.norm(deepwalk_embeddings(graph, **QUICK), axis=1)
     assert length[30:].max() < length[:30].min()
 

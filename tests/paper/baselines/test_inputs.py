@@ -49,7 +49,7 @@ def test_scale_multiplies_dense_and_stored_values(x: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("name", [name for name in model_names() if name != "lgcn"])
 def test_every_baseline_scales_its_input(name: str, x: torch.Tensor) -> None:
-    graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 3]]), 40, undirected=True)
+    graph = Graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 3]]), 40)
     model = network_class(name)(30, 4, input_scale=2.5).eval()
     plain = network_class(name)(30, 4).eval()
     plain.load_state_dict(model.state_dict())

@@ -30,7 +30,6 @@ def communities() -> Graph:
     return Graph.from_edge_index(
         edges.nonzero().t(),
         80,
-        undirected=True,
         x=torch.randn(80, 6, generator=generator) + 0.3 * y[:, None],
         y=y,
         train_mask=place < 5,
@@ -73,7 +72,7 @@ def test_graph_contexts_lie_within_the_window_of_a_walk(
 
 
 def test_walks_end_where_a_node_has_no_neighbours() -> None:
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         torch.tensor([[1, 2], [0, 1]]),  # 0 takes from 1, and 1 from 2
         3,
         y=torch.tensor([0, 1, 0]),
@@ -89,7 +88,7 @@ def test_walks_end_where_a_node_has_no_neighbours() -> None:
 
 
 def test_pairs_of_a_walk_are_all_as_likely() -> None:
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         torch.tensor([[1, 2, 3, 4], [0, 1, 2, 3]]),
         5,
         y=torch.zeros(5, dtype=torch.long),
@@ -335,7 +334,7 @@ def test_wrong_options_are_named(communities: Graph, options: dict[str, Any], me
 
 def test_graphs_that_cannot_be_learned_from(communities: Graph) -> None:
     several = torch.nn.functional.one_hot(torch.arange(80) // 40)
-    empty = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 80)
+    empty = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 80)
     one_class = torch.arange(80) < 5
     cases = [
         ({"y": several}, "one class a node, but the nodes of communities can have several labels"),
@@ -346,7 +345,7 @@ def test_graphs_that_cannot_be_learned_from(communities: Graph) -> None:
     for fields, message in cases:
         changes: dict[str, Any] = fields
         with pytest.raises(UsageError, match=message):
-            train_planetoid(replace(communities, **changes, _derived={}), max_epochs=1)
+            train_planetoid(replace(communities, **changes), max_epochs=1)
     with pytest.raises(UsageError, match="must have classes"):
         ContextSampler(replace(communities, y=None))
 
@@ -354,8 +353,8 @@ def test_graphs_that_cannot_be_learned_from(communities: Graph) -> None:
 def test_either_kind_of_context_is_enough(communities: Graph) -> None:
     only_class = replace(communities, train_mask=torch.arange(80) < 5)
     assert ContextSampler(only_class, graph_share=1).sample(10).node.shape == (10,)
-    empty = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 80)
-    no_edges = replace(communities, rowptr=empty.rowptr, col=empty.col, _derived={})
+    empty = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 80)
+    no_edges = replace(communities, rowptr=empty.rowptr, col=empty.col)
     assert ContextSampler(no_edges, graph_share=0).sample(10).node.shape == (10,)
 
 

@@ -43,7 +43,7 @@ def genes() -> Graph:
         f"{name}_mask": torch.tensor([split == name for _, split, _ in NODES])
         for name in ("train", "val", "test")
     }
-    return Graph.from_edge_index(
+    return Graph.as_given(
         torch.empty(2, 0, dtype=torch.long),
         len(NODES),
         y=torch.tensor([labels for _, _, labels in NODES]).float(),
@@ -94,7 +94,7 @@ def test_equals_a_slow_look_up() -> None:
     gene, y = rng.integers(0, 40, 300), rng.random((300, 6)) < 0.4
     split = rng.integers(0, 3, 300)
     train, val, test = (torch.from_numpy(split == number) for number in range(3))
-    graph = Graph.from_edge_index(
+    graph = Graph.as_given(
         torch.empty(2, 0, dtype=torch.long),
         300,
         y=torch.from_numpy(y).float(),

@@ -24,7 +24,7 @@ def cliques(count: int, size: int = 10, **fields: object) -> Graph:
     between = [(c * size, (c + 1) % count * size + 1) for c in range(count)]
     edge_index = torch.tensor(inside + between).t()
     x = torch.arange(count * size).float()[:, None]
-    return Graph.from_edge_index(edge_index, undirected=True, x=x, **fields)
+    return Graph.from_edge_index(edge_index, x=x, **fields)
 
 
 def test_clusters_are_what_hangs_together() -> None:
@@ -38,7 +38,7 @@ def test_direction_and_self_loops_do_not_matter() -> None:
     source, target = graph.edge_index
     once = graph.edge_index[:, source < target]
     loops = torch.arange(40).repeat(2, 1)
-    other = Graph.from_edge_index(torch.cat([once, loops], dim=1), 40)
+    other = Graph.as_given(torch.cat([once, loops], dim=1), 40)
     assert (partition(other, 4, seed=0) == partition(graph, 4, seed=0)).all()
 
 
@@ -94,7 +94,7 @@ def test_duplicated_edges_and_self_loops_change_nothing(random_graph: RandomGrap
     graph = random_graph(60, 0.1)
     edges = graph.edge_index
     loops = torch.arange(60).repeat(2, 1)
-    again = Graph.from_edge_index(torch.cat([edges, edges, loops, loops, edges], dim=1), 60)
+    again = Graph.as_given(torch.cat([edges, edges, loops, loops, edges], dim=1), 60)
     assert partition(again, 5, 0).tolist() == partition(graph, 5, 0).tolist()
 
 

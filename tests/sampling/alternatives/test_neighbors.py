@@ -14,8 +14,8 @@ import torch
 from lgcn import Graph
 from lgcn.sampling import NeighborLoader
 from lgcn.sampling.alternatives.neighbors import SampledGraph, _sample, rows_of_layers
-from lgcn.store.contents import write_store
 from lgcn.store.open_store import open_store
+from lgcn.store.write_store import write_store
 from lgcn.utils.splitmix import STEP, mix
 
 RandomGraph = Callable[..., Graph]
@@ -74,7 +74,7 @@ def test_equals_the_slow_sampler(
 
 def test_rows_that_are_longer_than_any_before() -> None:
     ends = torch.arange(1, 3000)
-    graph = Graph.from_edge_index(torch.stack([torch.zeros_like(ends), ends]), undirected=True)
+    graph = Graph.from_edge_index(torch.stack([torch.zeros_like(ends), ends]))
     for fanout in ([1, 5], [1, 5000]):
         nodes, hops, rowptr, col, _ = sample(graph, [7], fanout, 3)
         assert nodes[:2].tolist() == [7, 0]
@@ -86,7 +86,7 @@ def test_rows_that_are_longer_than_any_before() -> None:
 
 def test_samples_and_their_orders_are_as_likely() -> None:
     """Of four neighbours three are drawn: 24 outcomes with their order."""
-    graph = Graph.from_edge_index(torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]]), 5)
+    graph = Graph.as_given(torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]]), 5)
     draws = Counter(tuple(sample(graph, [0], [3], seed)[0][1:].tolist()) for seed in range(4800))
     assert draws.keys() == set(permutations((1, 2, 3, 4), 3))
     counts = np.array(list(draws.values()))
@@ -94,7 +94,7 @@ def test_samples_and_their_orders_are_as_likely() -> None:
 
 
 def test_with_replacement_each_draw_is_of_all_neighbours() -> None:
-    graph = Graph.from_edge_index(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4)
+    graph = Graph.as_given(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4)
     draws: Counter[tuple[int, ...]] = Counter()
     for seed in range(5400):
         nodes, _, rowptr, col, _ = sample(graph, [0], [3], seed, replace=True)

@@ -21,7 +21,7 @@ def star() -> Graph:
     ends = torch.arange(1, 31)
     edge_index = torch.stack([torch.zeros_like(ends), ends])
     mask = torch.arange(31) <= 20
-    return Graph.from_edge_index(edge_index, undirected=True, x=torch.rand(31, 3), train_mask=mask)
+    return Graph.from_edge_index(edge_index, x=torch.rand(31, 3), train_mask=mask)
 
 
 def test_walks_follow_edges(random_graph: RandomGraph) -> None:
@@ -45,7 +45,7 @@ def test_all_neighbours_are_as_likely(star: Graph) -> None:
 
 
 def test_a_node_without_neighbours_stays_alone() -> None:
-    graph = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.long), 3)
+    graph = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 3)
     assert [batch.n_id.tolist() for batch in RandomWalkLoader(graph, n_init=1)] != []
     assert all(batch.num_nodes == 1 for batch in RandomWalkLoader(graph, n_init=1))
 
@@ -98,8 +98,11 @@ def test_walks_fill_a_subgraph_at_most(star: Graph) -> None:
     ("options", "message"),
     [
         ({"walk_length": -1}, "walk_length must not be negative, got -1"),
-        ({"n_init": 5, "max_nodes": 10, "walk_length": 4}, "has room for 2, got n_init 5"),
-        ({"max_nodes": 4, "walk_length": 4}, "has room for 0, got n_init 1"),
+        (
+            {"n_init": 5, "max_nodes": 10, "walk_length": 4},
+            "max_nodes=10 has room for 2 .* n_init=5",
+        ),
+        ({"max_nodes": 4, "walk_length": 4}, "max_nodes=4 has room for 0 .* n_init=1"),
         ({"roots": [3, 31]}, "roots must lie between 0 and 30, got 3 to 31"),
     ],
 )

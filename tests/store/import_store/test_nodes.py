@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lgcn.errors import DataError, UsageError
-from lgcn.store import text_blocks
+from lgcn.store import csv_blocks
 from lgcn.store.node_stream import NodeStream
 from lgcn.tables.from_tables import import_tables
 from lgcn.tables.open_table import open_table
@@ -54,7 +54,7 @@ def node_file(path: Path, rows: list[str]) -> Path:
 def test_the_types_of_columns_are_those_of_the_whole_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
 ) -> None:
-    monkeypatch.setattr(text_blocks, "BLOCK", 64)
+    monkeypatch.setattr(csv_blocks, "BLOCK", 64)
     rows = [f"{i},{i},{i % 3},{'ab'[i % 2]}" for i in range(60)]
     path = node_file(tmp_path / "nodes.csv", [*rows, f"60,{last}"])
     edges = {"source": [0], "target": [1]}

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from lgcn.errors import CheckpointError, UsageError
 from lgcn.training import Run, train
-from lgcn.utils import sizes
+from lgcn.utils import memory
 
 from ..graphs import settings, small_graph
 from .runs import change, encoded_graph, go_on
@@ -320,7 +320,7 @@ def test_options_of_a_file_pass_a_list(
 
 
 def test_a_file_larger_than_the_memory_is_not_read(finished: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sizes, "machine_memory", lambda: 500)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 500)
     with pytest.raises(
         CheckpointError, match=r"model\.safetensors with its .*would need .* memory"
     ):

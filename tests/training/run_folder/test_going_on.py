@@ -144,7 +144,7 @@ def test_separate_graphs_go_on_too(tmp_path: Path):
 FRESH = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from training.graphs import digest, settings, small_graph
+from tests.training.graphs import digest, settings, small_graph
 from lgcn.training import loop, train
 print(digest(train(small_graph(), settings()).model), flush=True)
 loop.CHECKPOINT_SECONDS = -1.0
@@ -156,9 +156,9 @@ train(small_graph(), settings(), out=sys.argv[2], on_epoch=kill)
 def test_a_fresh_process_gives_the_same_and_can_be_killed(
     tmp_path: Path, finished_run: tuple[Path, Result]
 ):
-    tests = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(
-        [sys.executable, "-c", FRESH, str(tests), str(tmp_path / "run")],
+        [sys.executable, "-c", FRESH, str(root), str(tmp_path / "run")],
         capture_output=True,
         text=True,
         timeout=120,

@@ -13,8 +13,7 @@ import safetensors.torch
 import torch
 
 from lgcn.errors import CheckpointError, UsageError, WriteError
-from lgcn.training import Run, tensor_files, train
-from lgcn.training import run_folder as checkpoint
+from lgcn.training import Run, folder_lock, tensor_files, train
 
 from ..graphs import digest, settings, small_graph
 from .runs import Killed, at_epoch, die, go_on, names
@@ -90,7 +89,7 @@ def test_a_folder_behind_a_link_can_be_locked(tmp_path: Path):
 
 
 def test_a_file_system_without_locks_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(checkpoint, "lock", lambda handle: None)
+    monkeypatch.setattr(folder_lock, "lock", lambda handle: None)
     with pytest.warns(UserWarning, match=f"{tmp_path} is on a file system without locks"):
         train(small_graph(), settings(max_epochs=1), out=tmp_path)
     assert Run(tmp_path).finished

@@ -1,1 +1,1 @@
-"""Other ways to cut mini-batches."""
+"""Other ways to make mini-batches: clusters, sampled neighbours, random walks."""

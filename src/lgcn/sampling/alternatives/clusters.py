@@ -1,4 +1,4 @@
-"""Mini-batches of clusters that METIS found, as in Cluster-GCN."""
+"""Mini-batches of clusters found by METIS, as in Cluster-GCN."""
 
 from dataclasses import replace
 from typing import Any, Unpack
@@ -13,22 +13,23 @@ from lgcn.sampling.start_nodes import root_weights
 
 
 class ClusterLoader(BatchLoader):
-    r"""Yields mini-batches of sub-graphs that are several clusters each, with the edges between
-    them, as in the `"Cluster-GCN" <https://arxiv.org/abs/1905.07953>`_ paper.
+    """Yields mini-batches of sub-graphs. Each consists of several clusters and the edges between
+    them, as in the ["Cluster-GCN"](https://arxiv.org/abs/1905.07953) paper.
 
     METIS (``pip install 'lgcn[metis]'``) cuts the graph once into clusters with few edges between
-    them. In each epoch the clusters that have training nodes are shuffled and dealt out. So each
-    training node serves once, and the weights by which a batch with few of them counts less make
-    the mean loss of an epoch the mean over all training nodes.
+    them. In each epoch, the clusters that have training nodes are shuffled and dealt out, so that
+    each training node serves once. A batch with few training nodes counts less, so that the mean
+    loss of an epoch is the mean over all training nodes.
 
-    METIS needs the whole adjacency in memory, and several times as much for its work.
+    METIS needs the whole adjacency in memory, and several times as much working memory.
 
     Args:
         graph: The graph.
-        max_nodes: Nodes of a sub-graph, on average over all clusters. (default: 2000)
-        clusters_per_subgraph: The more, the less the batches differ from each other. (default: 4)
-        **options: ``roots``, the nodes that the loss is taken in, and ``batch_size``, ``resample``,
-            ``keep_degree``, ``seed``, ``num_workers``: see :class:`lgcn.SubgraphLoader`.
+        max_nodes: Nodes per sub-graph, on average over all clusters. (default: 2000)
+        clusters_per_subgraph: Clusters per sub-graph. The more, the more alike the batches are.
+            (default: 4)
+        **options: ``roots``, the nodes on which the loss is taken, and ``batch_size``,
+            ``resample``, ``keep_degree``, ``seed``, ``num_workers``: see `lgcn.SubgraphLoader`.
     """
 
     def __init__(
@@ -67,16 +68,16 @@ class ClusterLoader(BatchLoader):
         nodes = torch.from_numpy(np.sort(np.concatenate(parts)))
         subgraph = self.graph.subgraph(nodes, keep_degree=self.keep_degree)
         roots = self.roots.numpy()
-        # Over all batches of an epoch the mean weight of a training node is one of so many.
+        # The mean over an epoch's batches is 1 / (number of roots) for each root.
         weights = np.broadcast_to(len(self) / roots.size, roots.shape)
         weight = root_weights(nodes, roots, weights)
         return replace(subgraph, node_weight=weight)
 
 
 def partition(graph: Graph, num_clusters: int, seed: int) -> Any:
-    """The cluster of each node, by METIS: clusters of about equal size with few edges between.
+    """The cluster of each node by METIS: clusters of about equal size with few edges between them.
 
-    Which way an edge points does not matter.
+    The direction of edges is ignored.
     """
     try:
         import pymetis

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="untyped-decorator"
-"""Mini-batches of nodes with a sample of their neighbours around them, as in GraphSAGE."""
+"""Mini-batches of nodes with a sample of their neighbours, as in GraphSAGE."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from lgcn.graph import SPLITS, Graph
+from lgcn.graph.adjacency import Adjacency
 from lgcn.graph.csr import CSR, one_index_dtype, row_sums
 from lgcn.sampling.algorithm1 import adjacency_arrays, random_below
 from lgcn.sampling.batches import BatchLoader, BatchOptions
@@ -17,27 +18,27 @@ from lgcn.utils.jit import jit
 from lgcn.utils.limits import MAX_INT32
 from lgcn.utils.splitmix import STEP
 
-N_INIT = 512  # where it is none
+N_INIT = 512  # if n_init is None
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: the upper bits of a product
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampledGraph(Graph):
-    """A graph whose rows hold sampled neighbours, and whose nodes come hop after hop.
+    """A graph whose rows hold sampled neighbours, with nodes in the order of their hops.
 
     Args:
-        hops: How many nodes, from the first, are within 0, 1, 2, ... hops of the roots.
+        hops: How many nodes, counted from the first, are within 0, 1, 2, ... hops of the roots.
     """
 
     hops: tuple[int, ...] = ()
 
 
 def rows_of_layers(graph: Graph, num_layers: int) -> list[int]:
-    """For how many nodes, from the first, each of so many layers must be computed.
+    """For how many nodes, counted from the first, each layer must be computed.
 
-    Of sampled neighbours, which are there for the sake of the roots, the last layer needs the roots
-    alone, the one before it also the nodes of the first hop, and so on. Other graphs need all nodes
-    in every layer.
+    With sampled neighbours, only the roots matter in the end: the last layer needs only the roots,
+    the one before it also the nodes of the first hop, and so on. Other graphs need all nodes in
+    every layer.
     """
     if not isinstance(graph, SampledGraph):
         return [graph.num_nodes] * num_layers
@@ -46,29 +47,28 @@ def rows_of_layers(graph: Graph, num_layers: int) -> list[int]:
 
 
 class NeighborLoader(BatchLoader):
-    r"""Yields mini-batches of nodes and neighbours sampled around them, as in the `"Inductive
-    Representation Learning on Large Graphs" <https://arxiv.org/abs/1706.02216>`_ paper.
+    """Yields mini-batches of nodes and neighbours sampled around them, as in the
+    ["Inductive Representation Learning on Large Graphs"](https://arxiv.org/abs/1706.02216) paper.
 
-    In each epoch the roots are shuffled and dealt out, so that each serves once. Of each root's
-    neighbours a uniform sample without replacement is taken, all where there are no more than
-    ``fanout[0]``; of each of these nodes' neighbours, ``fanout[1]``; and so on. A node that is met
-    again is no new node: as in PyG's loader, its neighbours are sampled once, in the hop in which
-    it was met first. With replacement, as in the authors' program, neighbours are drawn one by one
-    from all, so that some come twice and each node has the full number.
+    In each epoch, the roots are shuffled and dealt out, so that each serves once. A uniform sample
+    of each root's neighbours is taken without replacement, at most ``fanout[0]`` of them; then at
+    most ``fanout[1]`` of the neighbours of each of these nodes; and so on. As in PyG's loader, the
+    neighbours of a node are sampled once, in the hop in which it is first reached. With
+    replacement, as in the authors' program, each neighbour is drawn from all of them, so that every
+    node with neighbours gets the full number, some of them repeated.
 
-    A batch is a :class:`SampledGraph` in which the roots come first. The row of a node holds its
-    sampled neighbours in the order in which they were drawn, which is random; nodes of the last hop
-    have no neighbours. Masks are true at the roots alone, since the neighbourhoods of all other
-    nodes are cut.
+    A batch is a `SampledGraph` in which the roots come first. The row of a node holds its sampled
+    neighbours in random order; nodes of the last hop have no neighbours. Masks are true only at the
+    roots, since the neighbourhoods of all other nodes are cut.
 
     Args:
         graph: The graph.
-        n_init: Roots of a batch. (default: 512)
+        n_init: Roots per sub-graph. (default: 512)
         fanout: Neighbours sampled in each hop, from the roots outwards. The paper numbers its
-            sample sizes the other way round, by layers. (default: 25 and 10)
+            sample sizes in the opposite order, by layers. (default: 25 and 10)
         with_replacement: Sample with replacement. (default: ``False``)
         **options: ``roots``, and ``batch_size``, ``resample``, ``keep_degree``, ``seed``,
-            ``num_workers``: see :class:`lgcn.SubgraphLoader`.
+            ``num_workers``: see `lgcn.SubgraphLoader`.
     """
 
     def __init__(
@@ -87,25 +87,24 @@ class NeighborLoader(BatchLoader):
         self.fanout = tuple(map(index, fanout))
         if not self.fanout or min(self.fanout) < 1:
             raise ValueError(f"fanout must be at least 1 in each hop, got {list(self.fanout)}")
-        if max(self.fanout) > MAX_INT32:  # the kernel multiplies it with numbers of nodes
+        if max(self.fanout) > MAX_INT32:  # the kernel multiplies it by the number of nodes
             raise ValueError(
                 f"fanout must be at most {MAX_INT32} in each hop, got {list(self.fanout)}"
             )
         self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
         self.n_init = n_init
         self.with_replacement = with_replacement
-        # What a batch takes along of its nodes comes from a graph that has no edges to cut. NumPy's
-        # zeros are no memory as long as nothing is written to them.
+        # Node data of a batch are cut from a graph without edges. NumPy's zeros take no memory as
+        # long as nothing is written to them.
         rowptr = torch.from_numpy(np.zeros(graph.num_nodes + 1, np.int64))
         col = torch.empty(0, dtype=torch.int64)
         self._nodes = replace(
             graph,
             rowptr=rowptr,
             col=col,
-            _checked=(rowptr, col),  # so that it is not read either
+            _adjacency=Adjacency(rowptr, col, trusted=True),  # so that it is not read either
             edge_weight=None,
             degree=_degree(graph) if self.keep_degree else None,
-            _derived={},
         )
 
     @property
@@ -135,7 +134,6 @@ class NeighborLoader(BatchLoader):
             "rowptr": new_rowptr,
             "col": new_col,
             "edge_weight": None if weight is None else weight[torch.from_numpy(entry)],
-            "_derived": {},
             **masks,
         }
         return SampledGraph(**{**vars(part), **changed}, hops=tuple(hops.tolist()))
@@ -156,7 +154,7 @@ def _longer(values: Any, used: int, size: int) -> Any:
 
 @jit
 def _find(table: Any, shift: Any, nodes: Any, node: int) -> Any:
-    """Where in an open hash table of places in ``nodes`` the node is, or is to be put."""
+    """The slot of a node in an open-addressing hash table of positions in ``nodes``."""
     at = (np.uint64(node) * _FACTOR) >> shift
     while table[at] >= 0 and nodes[table[at]] != node:
         at = (at + np.uint64(1)) & np.uint64(table.shape[0] - 1)
@@ -165,7 +163,7 @@ def _find(table: Any, shift: Any, nodes: Any, node: int) -> Any:
 
 @jit
 def _make_table(nodes: Any, size: int) -> Any:
-    """The table of nodes[:size]; it stays half empty when ``nodes`` is full."""
+    """The hash table of nodes[:size]; it is half empty even when ``nodes`` is full."""
     bits = 2
     while (1 << bits) < 2 * nodes.shape[0]:
         bits += 1
@@ -177,18 +175,17 @@ def _make_table(nodes: Any, size: int) -> Any:
 
 @jit
 def _count(rowptr: Any, node: int, size: int, put_back: bool) -> Any:
-    """How many neighbours of the node are drawn where so many are wanted."""
+    """How many neighbours of a node are drawn if ``size`` are wanted."""
     degree = np.int64(rowptr[node + 1]) - np.int64(rowptr[node])
     return size if put_back and degree > 0 else min(degree, size)
 
 
 @jit
 def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state: Any) -> Any:
-    """Fills ``entry`` with places of the row that begins at ``start``; the state after that.
+    """Fills ``entry`` with positions in the row that begins at ``start``; returns the new state.
 
-    Without replacement these are the first steps of a shuffle. It goes on in ``order``, which holds
-    the numbers from 0 on before and after it, so that a row costs what is drawn of it and not its
-    length.
+    Without replacement, these are the first steps of a shuffle of ``order``. It holds 0, 1, 2, ...
+    before and after the call, so that the cost is that of the draws, not of the row's length.
     """
     count = entry.shape[0]
     if put_back:
@@ -202,7 +199,7 @@ def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state
         order[j], order[other] = order[other], order[j]
     for j in range(count):
         entry[j] = start + order[j]
-    for j in range(count):  # a number that was moved was drawn, or is one of the first
+    for j in range(count):  # only numbers that were drawn, and the first ones, have moved
         order[j] = j
         order[entry[j] - start] = entry[j] - start
     return state
@@ -210,7 +207,7 @@ def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state
 
 @jit
 def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, put_back: bool, state: Any) -> Any:
-    """Nodes, their number after each hop, and the rows: offsets, columns, places in ``col``."""
+    """Nodes, their number after each hop, and the rows: offsets, columns, positions in ``col``."""
     nodes, size = roots.copy(), roots.shape[0]
     hops = np.empty(fanout.shape[0] + 1, np.int64)
     hops[0] = size

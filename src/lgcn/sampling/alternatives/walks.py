@@ -15,30 +15,30 @@ from lgcn.sampling.start_nodes import root_weights
 from lgcn.utils.jit import jit
 from lgcn.utils.splitmix import STEP
 
-# Sub-graphs walked beforehand to count how often each training node is met, and bounds on the
-# epochs that these are.
+# Sub-graphs sampled in advance to count how often each training node is visited, and bounds on the
+# number of epochs of them.
 PRE_SAMPLED = 2000
 PRE_SAMPLED_EPOCHS = (3, 50)
 
 
 class RandomWalkLoader(BatchLoader):
-    r"""Yields mini-batches of sub-graphs on the nodes that random walks visit, as in the
-    `"GraphSAINT" <https://arxiv.org/abs/1907.04931>`_ paper.
+    """Yields mini-batches of sub-graphs on the nodes that random walks visit, as in the
+    ["GraphSAINT"](https://arxiv.org/abs/1907.04931) paper.
 
-    In each epoch the start nodes are shuffled and dealt out, so that each starts one walk. A node
-    that many walks lead to is met in more sub-graphs than others. So each training node has the
-    weight 1 / (how many sub-graphs of an epoch it is in), which makes the expected loss the mean
-    over all training nodes. These numbers are counted beforehand, in sub-graphs that are not
-    trained on. Unlike GraphSAINT, edges are not weighted by how often they are met: an LGCL ranks
-    values and does not sum them, and the sums have the normalisation of ``keep_degree``.
+    In each epoch, the start nodes are shuffled and dealt out, so that each starts one walk. Nodes
+    that many walks lead to are in more sub-graphs than others. Each training node therefore has the
+    weight 1 / (number of sub-graphs of an epoch that it is in), which makes the expected loss the
+    mean over all training nodes. These numbers are estimated in advance, on sub-graphs that are not
+    trained on. Unlike in GraphSAINT, edges have no such weights: an LGCL ranks values and does not
+    sum them, and sums are normalised by ``keep_degree``.
 
     Args:
         graph: The graph.
-        n_init: Walks of a sub-graph. (default: as many as ``max_nodes`` leaves room for)
-        max_nodes: Nodes of a sub-graph. (default: 2000)
-        walk_length: Steps of a walk. (default: 4)
-        **options: ``roots``, the nodes that the loss is taken in, and ``batch_size``, ``resample``,
-            ``keep_degree``, ``seed``, ``num_workers``: see :class:`lgcn.SubgraphLoader`.
+        n_init: Walks per sub-graph. (default: as many as fit in ``max_nodes``)
+        max_nodes: Maximum nodes per sub-graph. (default: 2000)
+        walk_length: Steps per walk. (default: 4)
+        **options: ``roots``, the nodes on which the loss is taken, and ``batch_size``,
+            ``resample``, ``keep_degree``, ``seed``, ``num_workers``: see `lgcn.SubgraphLoader`.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class RandomWalkLoader(BatchLoader):
             n_init = min(self.roots.numel(), max(room, 1))
         if not 1 <= n_init <= room:
             raise UsageError(
-                f"n_init walks of {walk_length} steps must fit in max_nodes ({max_nodes}), which "
-                f"has room for {room}, got n_init {n_init}"
+                f"max_nodes={max_nodes} has room for {room} walks of {walk_length} steps, got "
+                f"n_init={n_init}: raise max_nodes, or choose another n_init or walk_length"
             )
         self.n_init = n_init
         self.max_nodes = max_nodes
@@ -72,13 +72,13 @@ class RandomWalkLoader(BatchLoader):
         return -(-self.roots.numel() // self.n_init)
 
     def inclusion(self) -> Any:
-        """How many sub-graphs of an epoch each root is in, on average; at least 1."""
+        """The average number of sub-graphs per epoch that each root is in; at least 1."""
         roots = self.roots.numpy()
         low, high = PRE_SAMPLED_EPOCHS
         epochs = min(max(PRE_SAMPLED // self._num_subgraphs, low), high)
         met = np.zeros(roots.size)
         for epoch in range(epochs):
-            # Four numbers, the last of them not zero: other streams than those of the training.
+            # Four numbers, the last not zero: these streams differ from those of training.
             starts = self._deal(np.random.default_rng([self.seed, epoch, 0, 1]))
             for number, start in enumerate(starts):
                 entropy = np.random.SeedSequence([self.seed, epoch, number, 2])
@@ -89,7 +89,7 @@ class RandomWalkLoader(BatchLoader):
 
     def _plan(self, epoch: int) -> list[Any]:
         if self._weights is None:
-            # Over all batches of an epoch the mean weight of a training node is one of so many.
+            # The mean over an epoch's batches is 1 / (number of roots) for each root.
             self._weights = len(self) / self.roots.numel() / self.inclusion()
         return self._deal(np.random.default_rng([self.seed, epoch]))
 
@@ -97,11 +97,11 @@ class RandomWalkLoader(BatchLoader):
         return np.array_split(rng.permutation(self.roots.numel()), self._num_subgraphs)
 
     def _walk(self, start: Any, seed: Any) -> Any:
-        """The nodes, sorted, that walks from these places in ``roots`` visit."""
+        """The nodes, sorted, that walks from these positions in ``roots`` visit."""
         rowptr, col = adjacency_arrays(self.graph)
         roots = self.roots.numpy()[start]
         visited = _walk(rowptr, col, roots, self.walk_length, np.uint64(seed))
-        visited.sort()  # as np.unique, which may hash and is slower then
+        visited.sort()  # faster than np.unique, which may hash
         return visited[np.diff(visited, prepend=-1) != 0]
 
     def _subgraph(self, start: Any, epoch: int, number: int) -> Graph:
@@ -113,11 +113,11 @@ class RandomWalkLoader(BatchLoader):
 
 @jit
 def _walk(rowptr: Any, col: Any, roots: Any, length: int, state: Any) -> Any:
-    """The nodes that a walk from each root visits; one without neighbours is where it stays."""
+    """The nodes that a walk from each root visits. At a node without neighbours it stays there."""
     count = roots.shape[0]
     visited = np.empty((length + 1) * count, np.int64)
     visited[:count] = roots
-    # All walks take a step before any takes the next: their cache misses overlap.
+    # All walks take one step before any takes the next, so that their cache misses overlap.
     for at in range(count, visited.shape[0]):
         node = np.uint64(visited[at - count])
         start, stop = np.uint64(rowptr[node]), np.uint64(rowptr[node + np.uint64(1)])

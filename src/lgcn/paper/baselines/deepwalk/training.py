@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lgcn.errors import UsageError
 from lgcn.graph import SPLITS, Graph
-from lgcn.sampling.alternatives.random_walks import walk_passes
+from lgcn.paper.baselines.random_walks import walk_passes
 from lgcn.training.metrics import label_accuracy, metric_name, score
 
 # What C, the inverse of the regularisation, is chosen from by the score of the validation nodes.

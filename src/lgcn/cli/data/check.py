@@ -1,0 +1,156 @@
+"""``lgcn data check``: what was understood of a graph, and what looks wrong."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lgcn.cli.options import Json, Root
+from lgcn.cli.output import out, print_json
+from lgcn.cli.tables import takes_tables
+from lgcn.cli.words import in_flags
+from lgcn.errors import UsageError
+
+if TYPE_CHECKING:
+    from lgcn.datasets.check import GraphReport
+
+BAR = 30  # characters of the longest bar
+MOST_ROWS = 40  # of a table of columns or classes
+
+
+@takes_tables
+def check(
+    *,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set by name or .npz path, instead of your own tables.")
+    ] = None,
+    root: Root = None,
+    as_json: Json = False,
+    tables: dict[str, Any],
+) -> None:
+    """Show what was understood of your tables, or of a data set, and what looks wrong."""
+    from lgcn.datasets.graph_source import choose_source
+
+    if bool(tables) == (dataset is not None):
+        raise UsageError("say what to check: --edges and --nodes, or --dataset")
+    source = choose_source(dataset, root=root, **tables)
+    assert source is not None
+    source.check()
+    from lgcn.datasets.check import check_graph
+
+    if tables:
+        from lgcn.tables.from_tables import import_tables
+
+        imported = import_tables(**source.options)
+        report = check_graph(imported.graph, imported)
+    else:
+        report = check_graph(source.load())
+    # Notes and warnings name arguments of the library.
+    report = replace(
+        report,
+        notes=list(map(in_flags, report.notes)),
+        warnings=list(map(in_flags, report.warnings)),
+    )
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        out.print(render(report))
+
+
+def render(report: "GraphReport") -> RenderableType:
+    """The report with tables and bars: ``rich.print(render(report))``.
+
+    Args:
+        report: What :func:`lgcn.datasets.check.check_graph` returned.
+    """
+    sizes = _table(report.name)
+    for name, value in _sizes(report):
+        sizes.add_row(name, Text(value))
+    parts: list[RenderableType] = [sizes]
+    if report.columns:
+        columns = _table("\nFeature columns", "column", "features", "kind")
+        for column in report.columns[:MOST_ROWS]:
+            columns.add_row(Text(column["name"]), f"{column['width']:,}", column["kind"])
+        parts += [columns, *_more(len(report.columns))]
+    degrees = [
+        (f"{r['from']}" if r["from"] == r["to"] else f"{r['from']}-{r['to']}", r["nodes"])
+        for r in report.degree_histogram
+    ]
+    parts.append(_bars("\nNodes by number of neighbours", "neighbours", degrees))
+    if report.classes:
+        head = "class" if report.labels == "one per node" else "label"
+        classes = list(report.classes.items())[:MOST_ROWS]
+        parts += [_bars(f"\nNodes by {head}", head, classes), *_more(len(report.classes))]
+    for title, lines, style in (
+        ("Notes", report.notes, ""),
+        ("What looks wrong", report.warnings, "yellow"),
+    ):
+        if lines:
+            parts.append(Text(f"\n{title}", style="bold"))
+            parts += [Text(f"- {line}", style=style) for line in lines]
+    if not report.warnings:
+        parts.append(Text("\nNothing looks wrong.", style="green"))
+    return Group(*parts)
+
+
+def _table(title: str, *heads: str) -> Table:
+    """Without ``heads`` two columns; with them the second holds numbers."""
+    made = Table(
+        title=Text(title, style="bold"), title_justify="left", show_header=bool(heads), box=None
+    )
+    for i, head in enumerate(heads or ("", "")):
+        made.add_column(head, justify="right" if heads and i == 1 else "left")
+    return made
+
+
+def _bars(title: str, head: str, rows: list[tuple[str, int]]) -> Table:
+    made = _table(title, head, "nodes", "")
+    longest = max((number for _, number in rows), default=0)
+    for name, number in rows:
+        length = BAR * number / max(longest, 1)
+        bar = "█" * int(length) + ("▌" if length % 1 >= 0.5 or 0 < length < 1 else "")
+        made.add_row(Text(name), f"{number:,}", Text(bar, style="cyan"))
+    return made
+
+
+def _more(number: int) -> list[Text]:
+    return [Text(f"and {number - MOST_ROWS:,} more")] if number > MOST_ROWS else []
+
+
+def _sizes(report: "GraphReport") -> list[tuple[str, str]]:
+    degree = report.degree
+    kinds = [
+        "directed" if report.directed else "undirected",
+        "weighted" if report.weighted else "unweighted",
+    ]
+    rows = [("nodes", f"{report.nodes:,}")]
+    if report.graphs > 1:
+        rows.append(("graphs", f"{report.graphs:,}"))
+    rows += [
+        ("edges", f"{report.edges:,} ({', '.join(kinds)})"),
+        (
+            "neighbours",
+            f"{degree['smallest']} to {degree['largest']:,}, mean {degree['mean']:g}, median "
+            f"{degree['median']:g}",
+        ),
+        ("isolated nodes", f"{report.isolated_nodes:,}"),
+        ("self-loops", f"{report.self_loops:,}"),
+        ("duplicate edges", f"{report.duplicate_edges:,}"),
+        ("components", f"{report.components:,}, largest {report.largest_component:,} nodes"),
+        ("features", f"{report.features:,}"),
+        ("labels", f"{report.labels}, {len(report.classes)} in all" if report.classes else "none"),
+        ("labelled nodes", f"{report.labelled_nodes:,}"),
+    ]
+    rows += [(f"{split} nodes", f"{number:,}") for split, number in report.splits.items()]
+    if report.homophily is not None:
+        rows.append(
+            ("homophily", f"{report.homophily:.2f} (by chance {report.homophily_by_chance:.2f})")
+        )
+    rows.append(("suggested k", f"{report.suggested_k} (training uses it with k=none)"))
+    for key, count in report.imported.items():
+        shown = f"{count:,}" if isinstance(count, int) else str(count)
+        rows.append((f"import: {key.replace('_', ' ')}", shown))
+    return rows

@@ -1,0 +1,38 @@
+"""``lgcn evaluate``: score a trained model."""
+
+import functools
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
+from lgcn.cli.output import out, percent, print_json
+from lgcn.cli.tables import OF_NEW_TABLES, takes_tables
+
+
+@functools.partial(takes_tables, only=OF_NEW_TABLES)
+def evaluate(
+    run: RunFolder,
+    dataset: OtherDataset = None,
+    store: GraphStore = None,
+    root: Root = None,
+    as_json: Json = False,
+    *,
+    tables: dict[str, Any],
+) -> None:
+    """Score a trained model on the nodes of its own graph, or of another one."""
+    from lgcn.inference.trained_run import load_run
+
+    found = load_run(run).evaluate(dataset=dataset, store=store, root=root, **tables)
+    if as_json:
+        record = {"dataset": found.graph, "metric": found.metric, "run": str(run)}
+        print_json({**record, "splits": found.splits})
+        return
+    table = Table(title=escape(f"{run} on {found.graph}"), title_justify="left")
+    for column in ("split", "nodes", found.metric, "loss"):
+        table.add_column(column, justify="left" if column == "split" else "right")
+    for split, values in found.splits.items():
+        score, loss = percent(values["score"]), f"{values['loss']:.4f}"
+        table.add_row(split, str(values["nodes"]), score, loss)
+    out.print(table)

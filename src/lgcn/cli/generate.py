@@ -1,0 +1,52 @@
+"""``lgcn generate``: write a random graph to a graph store."""
+
+import shlex
+from typing import Annotated
+
+import typer
+
+from lgcn.cli.options import FeatureType, Json, OverwriteStore, StoreFolder
+from lgcn.cli.output import err, print_json, print_line
+from lgcn.cli.words import flag_names
+from lgcn.utils.progress import step_progress
+
+
+def generate(
+    store: StoreFolder,
+    nodes: Annotated[int, typer.Option(help="Number of nodes.")],
+    edges: Annotated[int, typer.Option(help="Number of undirected edges to draw.")],
+    features: Annotated[int, typer.Option(help="Number of features per node.")] = 64,
+    classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    feature_type: FeatureType = "float32",
+    memory: Annotated[str, typer.Option(help="Memory that sorting the edges may use.")] = "1GB",
+    overwrite: OverwriteStore = False,
+    as_json: Json = False,
+) -> None:
+    """Write a random graph of any size, with classes that can be learned, to a graph store."""
+    from lgcn.store.early_checks import check_new_store, generated_sizes
+
+    names = {f"num_{name}": f"--{name}" for name in ("nodes", "edges", "features", "classes")}
+    with flag_names(**names, features="--feature-type"), step_progress(err) as on_progress:
+        generated_sizes(nodes, edges, features, classes, seed)
+        check_new_store(store, feature_type, memory, overwrite)
+        from lgcn.store.generate import generate_store
+
+        header = generate_store(
+            store,
+            num_nodes=nodes,
+            num_edges=edges,
+            num_features=features,
+            num_classes=classes,
+            seed=seed,
+            features=feature_type,  # type: ignore[arg-type]  # checked there
+            memory=memory,
+            overwrite=overwrite,
+            on_progress=on_progress,
+        )
+    record = {"store": str(store), "nodes": header["num_nodes"], "edges": header["num_edges"] // 2}
+    if as_json:
+        print_json(record)
+        return
+    print_line(f"wrote {record['nodes']:,} nodes and {record['edges']:,} edges to {store}")
+    print_line(f"next: lgcn train --graph {shlex.quote(str(store))}")

@@ -1,0 +1,80 @@
+"""``lgcn predict``: write the predictions of a trained model to a table."""
+
+import functools
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lgcn.cli.options import GraphStore, Json, MemoryLimit, OtherDataset, Root, RunFolder
+from lgcn.cli.output import err, out, print_json, print_line, print_note
+from lgcn.cli.tables import OF_NEW_TABLES, takes_tables
+from lgcn.cli.words import flag_names
+from lgcn.errors import UsageError
+from lgcn.utils.progress import step_progress
+
+
+@functools.partial(takes_tables, only=OF_NEW_TABLES)
+def predict(
+    run: RunFolder,
+    output: Annotated[
+        Path, typer.Option(help="File to write: .csv, .tsv or .parquet. Replaced if it exists.")
+    ],
+    dataset: OtherDataset = None,
+    store: GraphStore = None,
+    abstain_below: Annotated[
+        float | None,
+        typer.Option(
+            help="Predict nothing below this confidence, such as 0.8. Default: predict all."
+        ),
+    ] = None,
+    unlabelled_only: Annotated[
+        bool, typer.Option("--unlabelled-only", help="Write only nodes that have no label.")
+    ] = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            " /--no-spreadsheet-safe",
+            help="Do not put a ' before ids and labels that a spreadsheet would run as formulas.",
+            show_default=False,
+        ),
+    ] = True,
+    memory: MemoryLimit = None,
+    root: Root = None,
+    as_json: Json = False,
+    *,
+    tables: dict[str, Any],
+) -> None:
+    """Write the predicted label, its confidence and all probabilities of every node to a table."""
+    from lgcn.inference.trained_run import load_run
+    from lgcn.utils.files import is_stream
+
+    if as_json and is_stream(output):
+        raise UsageError(f"--json cannot go with --output {output}: both would be one stream")
+    with flag_names(path="--output"), step_progress(err) as on_progress:
+        trained = load_run(run)
+        written = trained.write_predictions(
+            output,
+            unlabelled_only=unlabelled_only,
+            abstain_below=abstain_below,
+            spreadsheet_safe=spreadsheet_safe,
+            memory=memory,
+            on_progress=on_progress,
+            dataset=dataset,
+            store=store,
+            root=root,
+            **tables,
+        )
+    if written.protected:
+        print_note(
+            f"{written.protected} ids or labels got a ' in front, so that no spreadsheet takes "
+            "them for formulas; --no-spreadsheet-safe leaves them as they are"
+        )
+    if as_json:
+        record = {"output": str(output), "nodes": written.nodes, "abstained": written.abstained}
+        print_json({**record, "classes": list(trained.class_names)})
+        return
+    silent = f", {written.abstained} of them left open" if abstain_below is not None else ""
+    # Standard output may be where the predictions went.
+    console = err if is_stream(output) else out
+    print_line(f"wrote {written.nodes} predictions to {output}{silent}", console)

@@ -1,0 +1,123 @@
+"""Which graph to work on: a data set, a graph store or two tables, checked before it is loaded.
+
+Nothing here imports torch, so that a mistake is reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lgcn.errors import UsageError
+from lgcn.store.format import is_store
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """A graph by the name of its data set and the options of that, as :func:`lgcn.load_dataset`.
+
+    Args:
+        dataset: The data set; ``"store"`` and ``"tables"`` are a user's own graphs.
+        options: Options of the data set. (default: none)
+        root: Folder of the data files. (default: ``$LGCN_DATA``, then the cache folder)
+    """
+
+    dataset: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    root: str | Path | None = None
+
+    def check(self) -> None:
+        """Raises an error where :meth:`load` would, as far as can be told without reading data."""
+        from lgcn.datasets import check_dataset
+
+        check_dataset(self.dataset, self.root, **self.options)
+
+    def load(self, **more: Any) -> Graph:
+        """Loads the graph.
+
+        Args:
+            **more: Further options of the data set.
+        """
+        from lgcn.datasets import load_dataset
+
+        return load_dataset(self.dataset, self.root, **self.options, **more)
+
+    @property
+    def missing_path(self) -> Path | None:
+        """The file or store of the user that is not where the options say, if any."""
+        named = {
+            "tables": [self.options.get("nodes"), self.options.get("edges")],
+            "store": [self.options.get("path")],
+        }.get(self.dataset, [self.dataset] if self.dataset.endswith(".npz") else [])
+        paths = [Path(path) for path in named if isinstance(path, str | Path)]
+        return next((path for path in paths if not path.exists()), None)
+
+    @property
+    def title(self) -> str:
+        """A short name: that of the node table, the store or the data set."""
+        return Path(str(self.options.get("nodes") or self.options.get("path") or self.dataset)).stem
+
+
+def choose_source(
+    dataset: str | None = None,
+    *,
+    store: str | Path | None = None,
+    root: str | Path | None = None,
+    **tables: Any,
+) -> GraphSource | None:
+    """The graph that the arguments name, one way or another; ``None`` where they name none.
+
+    Args:
+        dataset: Name of a data set, path of an ``.npz`` file or of a graph store.
+        store: Folder of a graph store.
+        root: See :class:`GraphSource`.
+        **tables: ``edges`` and ``nodes``, and the other arguments of :func:`lgcn.from_tables`.
+    """
+    given = {"dataset=": dataset is not None, "store=": store is not None}
+    given["your own edges= and nodes="] = bool(tables)
+    named = [name for name, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise UsageError(f"give one of {' and '.join(named)}, not both")
+    if tables:
+        return GraphSource("tables", _two_tables(tables), root)
+    if store is not None:
+        return GraphSource("store", {"path": _absolute(store)}, root)
+    return None if dataset is None else as_store(GraphSource(dataset, {}, root))
+
+
+def as_store(source: GraphSource) -> GraphSource:
+    """The source, as a graph store where its data set is the path of one."""
+    from lgcn.datasets import dataset_names
+
+    if source.dataset in dataset_names() or not is_store(source.dataset):
+        return source
+    return GraphSource("store", {"path": _absolute(source.dataset)}, source.root)
+
+
+def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of tables, if they name both, with absolute paths.
+
+    A run can then be resumed and used from any folder.
+    """
+    for missing, other in (("nodes", "edges"), ("edges", "nodes")):
+        if missing not in tables:
+            named = other if other in tables else next(iter(tables))
+            raise UsageError(
+                f"{named}= needs {missing}= too: edges and nodes are two tables, and nodes= has "
+                "every node that edges= names. For a graph without edges, give edges=None"
+            )
+    paths = {
+        role: _absolute(tables[role])
+        for role in ("edges", "nodes")
+        if isinstance(tables[role], str | Path)
+    }
+    return {**tables, **paths}
+
+
+def _absolute(path: str | Path) -> str:
+    return str(Path(path).expanduser().absolute())

@@ -1,0 +1,167 @@
+"""All facts about the data sets, one entry per data set.
+
+To add a data set, write its loader in a file of this folder and add an entry to :data:`DATASETS`.
+Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lgcn.datasets import option_types as types
+from lgcn.datasets.digits import load_digits
+from lgcn.datasets.option_types import OptionType
+from lgcn.datasets.planetoid import load_planetoid, planetoid_files
+from lgcn.datasets.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
+from lgcn.datasets.synthetic import synthetic
+from lgcn.store.checked_files import read_header
+from lgcn.tables.early_checks import check_tables
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
+
+
+def _no_files(root: str | Path | None) -> list[Path]:
+    return []
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What there is to know about a data set.
+
+    Args:
+        description: One line.
+        load: Makes the graph. Its arguments, apart from ``root``, are the data set's options.
+        stored: The options that a file such as ``run.json`` may set, and their types. Anyone may
+            have written the file, so that no option that switches a check off is among them.
+        files: Where its files are on this machine. (default: it needs none)
+        needs: Options without a default. (default: none)
+        flags: How the command line gives the options in ``needs``. (default: not at all)
+        signature: The function that has the options, where it is not ``load`` itself and takes
+            long to import. (default: ``load``)
+        check: Called with all options in ``needs``: raises what can be known to be wrong with the
+            options before data are read. (default: nothing is checked)
+    """
+
+    description: str
+    load: Callable[..., Graph]
+    stored: Mapping[str, OptionType]
+    files: Callable[[str | Path | None], list[Path]] = _no_files
+    needs: tuple[str, ...] = ()
+    flags: str = ""
+    signature: Callable[[], Callable[..., Any]] | None = None
+    check: Callable[..., object] = field(default=lambda **options: None)
+
+    def options(self) -> list[str]:
+        """The names of the arguments of :attr:`load`, perhaps with ``root``."""
+        function = self.load if self.signature is None else self.signature()
+        return list(inspect.signature(function).parameters)
+
+
+def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
+    from lgcn.tables.from_tables import from_tables  # imports pyarrow
+
+    return from_tables(edges, nodes, **options)
+
+
+def _signature_of_tables() -> Callable[..., Any]:
+    from lgcn.tables.from_tables import import_tables
+
+    return import_tables
+
+
+def _from_store(path: str | Path) -> Graph:
+    # Always verified: options can come from a file. open_store() can skip that.
+    from lgcn.store.open_store import open_store  # imports pyarrow
+
+    return open_store(path).graph
+
+
+def _check_store(path: str | Path) -> None:
+    read_header(Path(path))
+
+
+_NORMALIZE = {"normalize_features": types.flag}
+
+
+def _planetoid(name: str, description: str) -> Dataset:
+    return Dataset(
+        description, partial(load_planetoid, name), _NORMALIZE, partial(planetoid_files, name)
+    )
+
+
+DATASETS = {
+    "digits": Dataset(
+        "handwritten digits joined with their nearest neighbours; needs no file",
+        load_digits,
+        {"n_neighbors": types.number, **types.RANDOM_SPLIT},
+    ),
+    "synthetic": Dataset(
+        "random graph of any size with planted classes; needs no file",
+        synthetic,
+        {
+            **dict.fromkeys(("num_nodes", "mean_degree", "num_features"), types.number),
+            **dict.fromkeys(("num_classes", "homophily", "skew", "noise"), types.number),
+            **dict.fromkeys(("labels_per_class", "num_val", "seed"), types.number),
+        },
+    ),
+    "cora": _planetoid("cora", "citation graph, 2708 nodes, 7 classes, public split"),
+    "citeseer": _planetoid("citeseer", "citation graph, 3327 nodes, 6 classes, public split"),
+    "pubmed": _planetoid("pubmed", "citation graph, 19717 nodes, 3 classes, public split"),
+    "ppi": Dataset(
+        "24 protein graphs, 121 labels, inductive split", load_ppi, _NORMALIZE, ppi_files
+    ),
+    "ppi-rederived": Dataset(
+        "the graphs of ppi with labels re-derived from annotations: scores are not PPI scores",
+        load_ppi_rederived,
+        _NORMALIZE,
+        ppi_rederived_files,
+    ),
+    "store": Dataset(
+        "a graph of any size on disk, by lgcn import or lgcn generate: lgcn train --graph STORE",
+        _from_store,
+        {"path": types.text},
+        needs=("path",),
+        flags="--graph",
+        check=_check_store,
+    ),
+    "tables": Dataset(
+        "your own edge and node tables: lgcn train --edges FILE --nodes FILE --label-column NAME",
+        _from_tables,
+        {
+            "nodes": types.text,
+            **dict.fromkeys(("edges", "id_column", "split_column"), types.text_or_none),
+            **dict.fromkeys(("source_column", "target_column"), types.text_or_none),
+            **dict.fromkeys(("weight_column", "label_separator"), types.text_or_none),
+            **dict.fromkeys(("delimiter", "name"), types.text_or_none),
+            **dict.fromkeys(("label_column", "ignore_columns"), types.texts),
+            **dict.fromkeys(("numeric_columns", "categorical_columns"), types.texts),
+            "text_columns": types.texts,
+            **dict.fromkeys(("labels_per_class", "val", "test"), types.number_or_none),
+            **dict.fromkeys(("unknown_nodes", "encoding"), types.text),
+            "split_seed": types.number,
+            "directed": types.flag,
+            # Not encoder and label_names: a run folder has files of their own for these.
+        },
+        needs=("edges", "nodes"),
+        flags="--edges and --nodes",
+        signature=_signature_of_tables,
+        check=check_tables,
+    ),
+}
+
+
+def at_path(path: str) -> Dataset:
+    """The data set of a store, given by its path."""
+    store = DATASETS["store"]
+    return Dataset(
+        store.description,
+        partial(_from_store, path),
+        {},
+        check=lambda **options: _check_store(path),
+    )

@@ -1,0 +1,1 @@
+"""The operators on the CPU, in Numba."""

@@ -1,0 +1,267 @@
+"""The CPU kernels, in Numba.
+
+They have three things in common. Threads never write to the same memory, and every number is summed
+in one fixed order, so the result does not depend on the number of threads. Rows are divided into
+chunks of about equal numbers of edges, because degrees are skewed. The innermost loop runs over
+features, which are adjacent in memory, so that it becomes SIMD code.
+"""
+
+# mypy: disable-error-code="untyped-decorator"
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from lgcn.ops.cpu import simd
+from lgcn.utils.jit import jit, jit_parallel
+
+# Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
+# to change this line.
+SIMD_DIGEST = "c7937e11fe021d61"
+
+CACHE_LINE = 64
+
+
+@jit_parallel
+def k_largest(
+    x: Any,
+    channels: int,
+    rowptr: Any,
+    col: Any,
+    weight: Any,
+    k: int,
+    compete: bool,
+    chunks: Any,
+    own_bits: Any,
+    last_bits: Any,
+    value_bits: Any,
+    chosen: Any,
+    node_ids: bool,
+    lowest_key: Any,
+) -> None:
+    """Keeps the k best of every row in sorted slots, by integer keys of the same order.
+
+    All arrays are flat. The slots of all features are written out row by row at the end, because
+    long runs are written faster than pieces.
+    """
+    lanes = simd.VECTOR_BYTES // x.itemsize
+    integer = value_bits.dtype.type
+    weighted = weight.shape[0] > 0
+    num_own = min(own_bits.shape[0], 1)
+    positions = num_own + k + min(last_bits.shape[0], 1)
+    for chunk in numba.prange(chunks.shape[0] - 1):
+        pitch = (channels + lanes - 1) // lanes * lanes
+        buffer = np.empty(2 * k * pitch + lanes, value_bits.dtype)
+        aligned = -buffer.ctypes.data % CACHE_LINE // buffer.itemsize
+        slots = buffer[aligned : aligned + k * pitch]
+        where = buffer[aligned + k * pitch : aligned + 2 * k * pitch]
+        zero = simd.filled(simd.load(slots, 0, 0), integer(0))
+        none = simd.filled(zero, integer(-1))
+        lowest = simd.filled(zero, lowest_key)
+        for i in range(chunks[chunk], chunks[chunk + 1]):
+            start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
+            for c in range(0, channels, lanes):
+                width = min(lanes, channels - c)
+                for entry in range(degree):
+                    j = col[start + entry]
+                    w = weight[start + entry] if weighted else x.dtype.type(1)
+                    key = simd.ranking_keys(simd.load(x, j * channels + c, width), w)
+                    at = simd.filled(key, integer(j if node_ids else entry))
+                    s = min(entry, k - 1)
+                    here, here_at = lowest, at
+                    if entry >= k:
+                        here = simd.load(slots, s * pitch + c, lanes)
+                        here_at = simd.load(where, s * pitch + c, lanes)
+                        if not simd.any_greater(key, here):
+                            continue
+                    # A slot takes its upper neighbour, the candidate or what it holds: as the
+                    # slots are sorted, a median of three.
+                    while s > 0:
+                        upper = simd.load(slots, (s - 1) * pitch + c, lanes)
+                        upper_at = simd.load(where, (s - 1) * pitch + c, lanes)
+                        lower = simd.smaller(upper, key)
+                        entering = simd.where_greater(key, upper, upper_at, at)
+                        simd.store(slots, s * pitch + c, lanes, simd.larger(here, lower))
+                        entering = simd.where_greater(key, here, entering, here_at)
+                        simd.store(where, s * pitch + c, lanes, entering)
+                        here, here_at = upper, upper_at
+                        s -= 1
+                    at = simd.where_greater(key, here, at, here_at)
+                    simd.store(slots, c, lanes, simd.larger(here, key))
+                    simd.store(where, c, lanes, at)
+            out = i * positions * channels
+            for c in range(0, num_own * channels, lanes):
+                width = min(lanes, channels - c)
+                simd.store(value_bits, out + c, width, simd.load(own_bits, i * channels + c, width))
+            out += (num_own + k) * channels
+            for c in range(0, (positions - num_own - k) * channels, lanes):
+                width = min(lanes, channels - c)
+                bits = simd.load(last_bits, i * channels + c, width)
+                simd.store(value_bits, out + c, width, bits)
+            kept = min(degree, k)
+            for s in range(k):
+                out = (i * positions + num_own + s) * channels
+                for c in range(0, channels, lanes):
+                    width = min(lanes, channels - c)
+                    bits = zero
+                    if s < kept:
+                        key = simd.load(slots, s * pitch + c, lanes)
+                        bits = simd.bits_of_keys(key)
+                        if compete:
+                            bits = simd.where_greater(key, none, bits, zero)
+                    simd.store(value_bits, out + c, width, bits)
+            for s in range(k):
+                out = (i * k + s) * channels
+                for c in range(0, channels, lanes):
+                    width = min(lanes, channels - c)
+                    at = none
+                    if s < kept:
+                        at = simd.load(where, s * pitch + c, lanes)
+                        if compete:
+                            key = simd.load(slots, s * pitch + c, lanes)
+                            at = simd.where_greater(key, none, at, none)
+                    simd.store(chosen, out + c, width, at)
+
+
+@jit_parallel
+def neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
+    num_rows, k, channels = position.shape
+    for i in numba.prange(num_rows):
+        degree = rowptr[i + 1] - rowptr[i]
+        for s in range(k):
+            for c in range(channels):
+                p = position[i, s, c]
+                index[i, s, c] = col[rowptr[i] + p] if 0 <= p < degree else -1
+
+
+@jit_parallel
+def k_largest_grad_x(
+    grad: Any,
+    positions: int,
+    first: int,
+    chosen: Any,
+    node_ids: bool,
+    k: int,
+    rowptr: Any,
+    col: Any,
+    weight: Any,
+    parts: Any,
+    channels: int,
+    grad_x: Any,
+) -> None:
+    """A task owns some features of all nodes in one of the sums, to which a part of the rows goes.
+
+    Node ids say where to add. Positions lead to the row's entries first, of which there are mostly
+    few enough for the fastest memory, and whole vectors are added from there.
+    """
+    lanes = simd.VECTOR_BYTES // grad.itemsize
+    weighted = weight.shape[0] > 0
+    blocks = (channels + lanes - 1) // lanes
+    num_sources = grad_x.shape[1] // max(channels, 1)
+    short = 4 * max(k, 1)
+    for task in numba.prange(blocks * (parts.shape[0] - 1)):
+        part, c = task // blocks, task % blocks * lanes
+        width = min(lanes, channels - c)
+        target = grad_x[part, c:]
+        entries = np.zeros(short * lanes, grad.dtype)
+        zero = simd.load(entries, 0, lanes)
+        for i in range(parts[part], parts[part + 1]):
+            start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
+            for s in range(min(k, degree)):
+                grad_at = (i * positions + first + s) * channels + c
+                chosen_at = (i * k + s) * channels + c
+                g = simd.load(grad, grad_at, width)
+                at = simd.load_as_many(chosen, chosen_at, width, g)
+                if node_ids:
+                    simd.add_at(target, at, num_sources, channels, width, g)
+                elif degree <= short:
+                    simd.put_at(entries, at, degree, lanes, width, g)
+                else:
+                    for lane in range(width):
+                        p = chosen[chosen_at + lane]
+                        if 0 <= p < degree:
+                            w = weight[start + p] if weighted else grad.dtype.type(1)
+                            target[col[start + p] * channels + lane] += w * grad[grad_at + lane]
+            if not node_ids and degree <= short:
+                for entry in range(degree):
+                    j = col[start + entry]
+                    w = weight[start + entry] if weighted else grad.dtype.type(1)
+                    g = simd.load(entries, entry * lanes, lanes)
+                    total = simd.add_product(simd.load(target, j * channels, width), g, w)
+                    simd.store(target, j * channels, width, total)
+                    simd.store(entries, entry * lanes, lanes, zero)
+
+
+@jit_parallel
+def k_largest_grad_weight(
+    grad: Any,
+    first: int,
+    position: Any,
+    x: Any,
+    rowptr: Any,
+    col: Any,
+    chunks: Any,
+    grad_weight: Any,
+) -> None:
+    _, k, channels = position.shape
+    for chunk in numba.prange(chunks.shape[0] - 1):
+        for i in range(chunks[chunk], chunks[chunk + 1]):
+            start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
+            for s in range(min(k, degree)):
+                for c in range(channels):
+                    p = position[i, s, c]
+                    if 0 <= p < degree:
+                        grad_weight[start + p] += grad[i, first + s, c] * x[col[start + p], c]
+
+
+@jit_parallel
+def spmm(
+    rowptr: Any, col: Any, value: Any, dense: Any, channels: int, chunks: Any, out: Any
+) -> None:
+    """Sums up a row in registers, as many features at a time as a vector has. Flat arrays."""
+    lanes = simd.VECTOR_BYTES // dense.itemsize
+    for chunk in numba.prange(chunks.shape[0] - 1):
+        zero = simd.load(dense, 0, 0)
+        for i in range(chunks[chunk], chunks[chunk + 1]):
+            for c in range(0, channels, lanes):
+                width = min(lanes, channels - c)
+                total = zero
+                for e in range(rowptr[i], rowptr[i + 1]):
+                    row = simd.load(dense, col[e] * channels + c, width)
+                    total = simd.add_products(total, row, simd.filled(row, value[e]))
+                simd.store(out, i * channels + c, width, total)
+
+
+@jit_parallel
+def spmm_grad_value(
+    grad: Any, rowptr: Any, col: Any, dense: Any, chunks: Any, grad_value: Any
+) -> None:
+    channels = dense.shape[1]
+    for chunk in numba.prange(chunks.shape[0] - 1):
+        for i in range(chunks[chunk], chunks[chunk + 1]):
+            for e in range(rowptr[i], rowptr[i + 1]):
+                j = col[e]
+                total = grad_value[e]
+                for c in range(channels):
+                    total += grad[i, c] * dense[j, c]
+                grad_value[e] = total
+
+
+@jit
+def row_chunks(rowptr: Any, count: int) -> Any:
+    """Boundaries of ``count`` runs of rows with about equal numbers of rows plus edges."""
+    num_rows = rowptr.shape[0] - 1
+    total = num_rows + rowptr[num_rows]
+    chunks = np.empty(count + 1, np.int64)
+    for chunk in range(count + 1):
+        target = total * chunk // count
+        low, high = 0, num_rows
+        while low < high:
+            middle = (low + high) // 2
+            if middle + rowptr[middle] < target:
+                low = middle + 1
+            else:
+                high = middle
+        chunks[chunk] = low
+    return chunks

@@ -1,0 +1,208 @@
+"""The operators on the CPU: tensors are converted to arrays, and the kernels are called.
+
+The functions are those of :mod:`lgcn.ops.reference`.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgcn.ops.cpu import kernels, simd
+from lgcn.ops.cpu.kernels import CACHE_LINE
+from lgcn.ops.reference import compute_dtype, first_slot
+from lgcn.ops.structure import transpose
+
+# The kernel carries node ids in integers of the size of the features: int32 for float32.
+NODE_ID_LIMIT = 1 << 31
+
+POSITION_TYPES: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32}
+
+
+def _array(tensor: Tensor) -> Any:
+    return tensor.detach().contiguous().numpy()
+
+
+def _float_array(tensor: Tensor) -> Any:
+    return _array(tensor.detach().to(compute_dtype(tensor.dtype)))
+
+
+def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array aligned to a cache line, so that no vector is stored across two lines.
+
+    NumPy asks for huge pages and torch does not: these large results have fewer page faults.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.empty(size + CACHE_LINE, np.uint8)
+    start = -buffer.ctypes.data % CACHE_LINE
+    return buffer[start : start + size].view(dtype).reshape(shape)
+
+
+def _weight_array(edge_weight: Tensor | None, like: Any) -> Any:
+    return np.empty(0, like.dtype) if edge_weight is None else _float_array(edge_weight)
+
+
+def _bits(tensor: Tensor | None, like: Any, integer: Any) -> Any:
+    return (like[:0] if tensor is None else _float_array(tensor)).reshape(-1).view(integer)
+
+
+def _chunks(rowptr: Any) -> Any:
+    # Several chunks per thread balance what equal numbers of edges do not.
+    return kernels.row_chunks(rowptr, min(rowptr.shape[0], 8 * numba.get_num_threads()))
+
+
+@contextlib.contextmanager
+def _needs_memory(k: int) -> Iterator[None]:
+    """Numba does not say what failed in a parallel loop. Here only an allocation can."""
+    try:
+        yield
+    except SystemError as error:
+        raise MemoryError(f"not enough memory to select with k = {k}: use a smaller k") from (error)
+
+
+def k_largest(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int = 32,
+    own: Tensor | None = None,
+    last: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """See :func:`lgcn.ops.reference.k_largest`."""
+    if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
+        values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own, last)
+        return values, neighbor_at(position, rowptr, col)
+    features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
+    integer = np.int32 if features.itemsize == 4 else np.int64
+    num_rows, channels = rowptr.numel() - 1, x.size(1)
+    others = [other for other in (own, last) if other is not None]
+    values = _empty((num_rows, len(others) + k, channels), features.dtype)
+    chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
+    if values.size == 0:  # a loop over a large k would take its time
+        return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
+    with _needs_memory(k):
+        kernels.k_largest(
+            features.reshape(-1),
+            channels,
+            starts,
+            neighbors,
+            _weight_array(edge_weight, features),
+            k,
+            compete,
+            _chunks(starts),
+            _bits(own, features, integer),
+            _bits(last, features, integer),
+            values.reshape(-1).view(integer),
+            chosen.reshape(-1),
+            position_bits == 0,
+            integer(np.iinfo(integer).min),
+        )
+    return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
+
+
+def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    """See :func:`lgcn.ops.reference.neighbor_at`."""
+    index = np.empty(position.shape, _array(col).dtype)
+    kernels.neighbor_at(_array(position), _array(rowptr), _array(col), index)
+    return torch.from_numpy(index)
+
+
+def k_largest_grad_x(
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    num_sources: int,
+    node_ids: bool = False,
+) -> Tensor:
+    """See :func:`lgcn.ops.reference.k_largest_grad_x`."""
+    gradient, starts = _float_array(grad), _array(rowptr)
+    k, channels = chosen.size(1), grad.size(2)
+    # Few features make few tasks. Parts of the rows make more, if there are enough edges for a sum
+    # each. Their number does not depend on the threads, so that results do not either.
+    blocks = -(-channels * gradient.itemsize // simd.VECTOR_BYTES)
+    num_sums = max(1, min(4 // max(blocks, 1), col.numel() // max(num_sources, 1)))
+    sums = torch.zeros(num_sums, num_sources * channels, dtype=compute_dtype(grad.dtype))
+    with _needs_memory(k):
+        kernels.k_largest_grad_x(
+            gradient.reshape(-1),
+            grad.size(1),
+            first_slot(grad, chosen),
+            _array(chosen).reshape(-1),
+            node_ids,
+            k,
+            starts,
+            _array(col),
+            _weight_array(edge_weight, gradient),
+            kernels.row_chunks(starts, num_sums),
+            channels,
+            sums.numpy(),
+        )
+    return (sums[0] if num_sums == 1 else sums.sum(0)).view(num_sources, channels).to(grad.dtype)
+
+
+def k_largest_grad_weight(
+    grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
+) -> Tensor:
+    """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
+    grad_weight = torch.zeros(col.numel(), dtype=compute_dtype(grad.dtype))
+    starts = _array(rowptr)
+    kernels.k_largest_grad_weight(
+        _float_array(grad),
+        first_slot(grad, position),
+        _array(position),
+        _float_array(x),
+        starts,
+        _array(col),
+        _chunks(starts),
+        grad_weight.numpy(),
+    )
+    return grad_weight.to(grad.dtype)
+
+
+def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    """See :func:`lgcn.ops.reference.spmm`."""
+    starts, channels = _array(rowptr), dense.size(1)
+    out = torch.empty(rowptr.numel() - 1, channels, dtype=compute_dtype(dense.dtype))
+    kernels.spmm(
+        starts,
+        _array(col),
+        _float_array(value),
+        _float_array(dense).reshape(-1),
+        channels,
+        _chunks(starts),
+        out.view(-1).numpy(),
+    )
+    return out.to(dense.dtype)
+
+
+def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
+    """See :func:`lgcn.ops.reference.spmm_grad_value`."""
+    grad_value = torch.zeros(col.numel(), dtype=compute_dtype(grad.dtype))
+    starts = _array(rowptr)
+    kernels.spmm_grad_value(
+        _float_array(grad),
+        starts,
+        _array(col),
+        _float_array(dense),
+        _chunks(starts),
+        grad_value.numpy(),
+    )
+    return grad_value.to(grad.dtype)
+
+
+def spmm_grad_dense(
+    grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
+) -> Tensor:
+    """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
+    columns = transpose(rowptr, col, num_sources)
+    return spmm(columns.colptr, columns.row, value.index_select(0, columns.entry), grad)

@@ -1,0 +1,1 @@
+"""The operators on NVIDIA GPUs, in Triton."""

@@ -1,0 +1,145 @@
+"""What a model was built for, and how it is built and filled with weights again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lgcn.errors import START_AGAIN, CheckpointError, DataError, UsageError, one_line
+from lgcn.training.groups import LGCNSettings
+from lgcn.utils.limits import MAX_CLASSES
+from lgcn.utils.memory import check_memory
+from lgcn.utils.stored_json import strings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from lgcn.graph import Graph
+    from lgcn.training.settings import Settings
+
+# PyG generates code when the first layer of a class is built. Two threads at it would break it.
+_building = threading.Lock()
+TRAINED = 4  # copies of the weights in training: themselves, gradients and two moments
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a model was built for; a graph must match it to be predicted."""
+
+    num_features: int
+    num_classes: int
+    multi_label: bool
+    label_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, graph: Graph) -> ModelSpec:
+        return cls(graph.num_features, graph.num_classes, graph.multi_label, graph.label_names)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
+        """The specification in a file, checked; raises ValueError or TypeError."""
+        spec = cls(**stored)
+        for key in ("num_features", "num_classes"):
+            if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
+                raise ValueError(f"{key} must be a positive whole number")
+        if spec.num_classes > MAX_CLASSES:
+            raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
+        if not isinstance(spec.multi_label, bool):
+            raise ValueError("multi_label must be true or false")
+        if spec.label_names is None:
+            return spec
+        try:
+            names = strings(spec.label_names, "label_names")
+        except DataError as error:
+            raise ValueError(str(error)) from error
+        if len(names) != spec.num_classes:
+            raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
+        return replace(spec, label_names=tuple(names))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes or labels; their numbers where they have no names."""
+        return self.label_names or tuple(str(number) for number in range(self.num_classes))
+
+    def build(self, settings: Settings) -> Module:
+        """A model with new weights."""
+        with _building:
+            return settings.build_model(self.num_features, self.num_classes)
+
+    def build_without_memory(self, settings: Settings) -> Module:
+        """A model whose weights have shapes but no values; raises ValueError if it is too large."""
+        import torch
+
+        try:
+            with torch.device("meta"):
+                return self.build(settings)
+        except (RuntimeError, OverflowError, TypeError) as error:  # a size beyond 64 bits
+            raise ValueError(f"cannot build a model of these sizes: {one_line(error)}") from error
+
+    def check_memory(self, settings: Settings) -> None:
+        """Raises UsageError where the model is too large to be trained, or to be read again."""
+        if self.num_classes > MAX_CLASSES:
+            raise UsageError(
+                f"there can be at most {MAX_CLASSES} classes, got {self.num_classes}: are the "
+                "labels numbers or ids?"
+            )
+        try:
+            model = self.build_without_memory(settings)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        what = (
+            f"training a model of {self.num_features} features, {self.num_classes} classes, "
+            f"hidden_channels={settings.model.hidden_channels}"
+        )
+        if isinstance(settings.model, LGCNSettings):
+            what += f" and k={settings.model.k}"
+        check_memory(TRAINED * _num_bytes(model), what)
+
+    def check(self, graph: Graph) -> None:
+        """Raises UsageError where the graph does not fit."""
+        if graph.num_features != self.num_features:
+            raise UsageError(
+                f"the model wants {self.num_features} features per node, "
+                f"{graph.name} has {graph.num_features}"
+            )
+        if graph.y is not None and graph.multi_label != self.multi_label:
+            kinds = {True: "several labels per node", False: "one class per node"}
+            raise UsageError(
+                f"the model predicts {kinds[self.multi_label]}, "
+                f"{graph.name} has {kinds[graph.multi_label]}"
+            )
+        if graph.y is not None and graph.num_classes > self.num_classes:
+            raise UsageError(
+                f"the model knows {self.num_classes} classes, {graph.name} has {graph.num_classes}"
+            )
+
+
+def load_weights(
+    model: Module, weights: dict[str, Tensor], path: Path, *, assign: bool = False
+) -> None:
+    """Fills a model with weights that were read from ``path``.
+
+    Args:
+        model: The model.
+        weights: Its ``state_dict``.
+        path: Where they come from, for the message.
+        assign: Take the tensors themselves instead of copying their values. (default: ``False``)
+    """
+    try:
+        own = model.state_dict()
+        for name, value in weights.items():
+            if name in own and value.is_floating_point() != own[name].is_floating_point():
+                raise ValueError(f"{name} must hold {own[name].dtype}, got {value.dtype}")
+        model.load_state_dict(weights, assign=assign)
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(
+            f"the weights in {path} do not fit the run's settings: {one_line(error)}. {START_AGAIN}"
+        ) from error
+
+
+def _num_bytes(model: Module) -> int:
+    return sum(p.numel() * p.element_size() for p in model.parameters())

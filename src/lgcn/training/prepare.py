@@ -1,0 +1,160 @@
+"""What comes before a training: its settings, its folder, and whether it resumes an earlier run.
+
+Nothing here imports torch before all of that is checked, so that a mistake is reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lgcn.datasets.graph_source import GraphSource
+from lgcn.errors import DataError, Interrupted, TrainingInterrupted, UsageError
+from lgcn.training.run_folder import Run
+from lgcn.training.settings import Settings, merge_settings
+from lgcn.utils.progress import OnEpoch
+
+
+def read_settings(
+    file: str | Path | None = None, assignments: Sequence[str] = (), **given: Any
+) -> dict[str, Any]:
+    """Settings from a file, from ``key=value`` strings and by name; each overrides those before.
+
+    Args:
+        file: A TOML file. (default: none)
+        assignments: Strings such as ``"k=16"``. (default: none)
+        **given: Further settings; ``None`` leaves a setting as it is.
+    """
+    settings = merge_settings(assignments, {} if file is None else Settings.from_toml(file))
+    return settings | {key: value for key, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class PreparedTraining:
+    """A training whose settings, folder and data are checked, see :func:`prepare_training`."""
+
+    settings: Settings
+    run: Run
+    source: GraphSource
+    resume: bool
+    overwrite: bool
+
+    def train(self, on_epoch: OnEpoch | None = None) -> dict[str, Any]:
+        """Loads the graph, trains, and gives the record; that of a finished run is read.
+
+        Args:
+            on_epoch: See :func:`lgcn.training.train`. (default: none)
+        """
+        if self.resume and self.run.finished:
+            self.run.tidy()
+            return self.run.result()
+        graph = self.source.load()
+        from lgcn.training.loop import train
+
+        try:
+            return train(
+                graph,
+                self.settings,
+                out=self.run.folder,
+                resume=self.resume,
+                overwrite=self.overwrite,
+                on_epoch=on_epoch,
+            ).record
+        except KeyboardInterrupt:
+            raise self._interrupted() from None
+
+    def _interrupted(self) -> Interrupted:
+        """What an interrupt that did not wait for the end of the epoch left."""
+        if not self.run.holds_work:
+            return Interrupted("stopped before the first checkpoint; nothing is kept")
+        if self.run.finished and not self.resume:  # the run that was to be replaced
+            return Interrupted(f"stopped; the run in {self.run.folder} is unchanged")
+        return TrainingInterrupted(
+            f"stopped at once; resume from the last checkpoint with: {self.run.resume_command}"
+        )
+
+
+def prepare_training(
+    settings: Mapping[str, Any],
+    *,
+    source: GraphSource | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    root: str | Path | None = None,
+) -> PreparedTraining:
+    """Checks settings, folder and data of a training that writes a run folder.
+
+    Args:
+        settings: The settings by name, see :func:`read_settings`.
+        source: The graph. (default: the one that the settings name)
+        out: The run folder. (default: ``runs/NAME-seedN``, the first that is free)
+        resume: Resume the run in ``out``. Its settings must stay. (default: ``False``)
+        overwrite: Replace the run in ``out``. (default: ``False``)
+        root: Folder of the data files. (default: ``$LGCN_DATA``, then the cache folder)
+    """
+    given = dict(settings)
+    if source is not None:
+        given |= _of_source(source)
+    if resume:
+        if out is None:
+            raise UsageError("resume=True needs out=, the folder of the run to resume")
+        run = Run(out)
+        chosen = resumed_settings(run, given)
+    else:
+        chosen = Settings.create(**given)
+        run = Run(new_folder(chosen) if out is None else out)
+        if run.holds_work and not overwrite:
+            raise UsageError(
+                f"{run.folder} already holds a run; choose another out=, resume it with "
+                "resume=True, or replace it with overwrite=True"
+            )
+    found = GraphSource(chosen.dataset, chosen.dataset_options, root)
+    prepared = PreparedTraining(chosen, run, found, resume, overwrite)
+    if not (resume and run.finished):
+        _check(prepared)
+    return prepared
+
+
+def resumed_settings(run: Run, given: Mapping[str, Any]) -> Settings:
+    """The settings of a run that is resumed, if the given ones do not change them."""
+    settings, _ = run.read()
+    before, after = settings.flat(), settings.replace(**given).flat()
+    changed = [key for key in given if after[key] != before[key]]
+    if changed:
+        raise UsageError(
+            f"resume=True keeps the settings of the run: drop {', '.join(changed)}, or start a new "
+            "run with another out="
+        )
+    return settings
+
+
+def new_folder(settings: Settings, parent: str | Path = "runs") -> Path:
+    """The folder for a new run: ``PARENT/NAME-seedN``, with a number at the end if that exists."""
+    name = GraphSource(settings.dataset, settings.dataset_options).title
+    base = Path(parent) / f"{name}-seed{settings.seed}"
+    folder, number = base, 2
+    while folder.exists():
+        folder = base.with_name(f"{base.name}-{number}")
+        number += 1
+    return folder
+
+
+def _of_source(source: GraphSource) -> dict[str, Any]:
+    """The settings that name a graph; a data set's options may be among the other settings."""
+    if "nodes" in source.options and "label_column" not in source.options:
+        raise UsageError("label_column= is missing: the column of nodes= that has the labels")
+    options = {"dataset_options": dict(source.options)} if source.options else {}
+    return {"dataset": source.dataset, **options}
+
+
+def _check(prepared: PreparedTraining) -> None:
+    try:
+        prepared.source.check()
+    except (DataError, UsageError) as error:
+        old_path = prepared.source.missing_path
+        if prepared.resume and old_path is not None:
+            error.args = (f"{error}. To resume the run, put it back at {old_path}",)
+        raise

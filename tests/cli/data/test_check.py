@@ -1,0 +1,76 @@
+"""How `lgcn data check` shows a report."""
+
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from rich.console import Console
+
+from lgcn import Graph, load_dataset
+from lgcn.cli.data.check import render
+from lgcn.datasets.check import GraphReport, check_graph
+
+from ...datasets.test_check import graphs
+
+
+def text(report: GraphReport) -> str:
+    out = io.StringIO()
+    Console(file=out, width=120).print(render(report))
+    return out.getvalue()
+
+
+def test_a_good_graph() -> None:
+    shown = text(check_graph(load_dataset("digits")))
+    assert "Nothing looks wrong" in shown
+    assert "undirected, unweighted" in shown
+    assert "one per node, 10 in all" in shown
+    assert "█" in shown
+
+
+@settings(max_examples=50, deadline=None)
+@given(graph=graphs())
+def test_any_report(graph: Graph) -> None:
+    report = check_graph(graph)
+    shown = text(report)
+    assert "Nodes by number of neighbours" in shown
+    for warning in report.warnings:
+        assert f"- {warning[:60]}" in shown
+    assert ("Nothing looks wrong" in shown) == (not report.warnings)
+
+
+@pytest.fixture
+def report() -> GraphReport:
+    return check_graph(Graph.as_given(torch.tensor([[0, 1], [1, 0]]), 2))
+
+
+def test_the_users_words_are_no_markup(report: GraphReport) -> None:
+    columns = [{"name": "[red]", "kind": "number", "width": 1}]
+    named = replace(
+        report,
+        name="[bold]",
+        columns=columns,
+        classes={"[/]": 2},
+        notes=["[note]"],
+        warnings=["[blue] is wrong"],
+        imported={"edge_rows": 7000},
+    )
+    shown = text(named)
+    for word in ("[bold]", "[red]", "[/]", "- [note]", "- [blue] is wrong", "edge rows", "7,000"):
+        assert word in shown
+
+
+def test_an_empty_graph() -> None:
+    nothing = Graph(torch.zeros(1, dtype=torch.long), torch.empty(0, dtype=torch.long))
+    assert "the graph has no node" in text(check_graph(nothing))
+
+
+def test_long_lists_are_cut(report: GraphReport) -> None:
+    columns = [{"name": f"c{i}", "kind": "number", "width": 1} for i in range(45)]
+    shown = text(replace(report, columns=columns, classes={f"k{i}": 1 for i in range(1041)}))
+    assert "c39" in shown
+    assert "c40" not in shown
+    assert "and 5 more" in shown
+    assert "k40" not in shown
+    assert "and 1,001 more" in shown
