@@ -15,7 +15,7 @@ from lgcn import Graph
 from lgcn.datasets import synthetic
 from lgcn.errors import UsageError
 from lgcn.estimator import LGCNClassifier
-from lgcn.estimator.inputs import graph_of
+from lgcn.estimator.inputs import as_tensor, graph_of, same_features
 from lgcn.inference import predict
 from lgcn.training import Settings, train
 
@@ -387,3 +387,29 @@ def test_wrong_indices_of_sparse_features_are_refused(kind: str) -> None:
         matrix = torch.sparse_coo_tensor(indices, torch.ones(3), **options)
     with pytest.raises(UsageError, match="X has wrong indices"):
         LGCNClassifier(max_epochs=1).fit(matrix, np.arange(20) % 2)
+
+
+def test_which_features_are_the_same() -> None:
+    dense = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for one in (dense, dense.to_sparse_csr()):
+        for other in (dense.clone(), dense.to_sparse_csr()):
+            assert same_features(one, other)
+            assert not same_features(one, 2 * other)
+        assert not same_features(one, torch.ones(2, 3))
+        assert not same_features(one, dense.t() * torch.tensor([1.0, 3.0]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_read_only_arrays_are_shared_without_a_warning() -> None:
+    array = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    array.flags.writeable = False
+    shared = as_tensor(array)
+    assert shared.data_ptr() == array.ctypes.data
+    assert not array.flags.writeable
+    expected = array.tolist()
+    del array
+    assert shared.tolist() == expected
+    for shape in ((0, 3), (3, 0)):
+        empty = np.zeros(shape)
+        empty.flags.writeable = False
+        assert tuple(as_tensor(empty).shape) == shape
