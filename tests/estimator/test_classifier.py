@@ -189,7 +189,7 @@ def test_warm_start(graph: Graph) -> None:
         classifier.fit(x, y + 1, edges)
     with pytest.raises(ValueError, match="X has 7 features, but LGCNClassifier is expecting 8"):
         classifier.fit(x[:, :7], y, edges)
-    with pytest.raises(UsageError, match="weights must be those of a model of the same settings"):
+    with pytest.raises(UsageError, match=r"weights must .*model .*settings"):
         classifier.set_params(hidden_channels=9).fit(graph)
     cold = small(max_epochs=1, lr=0.0).fit(graph)
     assert cold.fit(x, y + 1, edges).classes_.tolist() == [1, 2, 3]
@@ -233,7 +233,7 @@ def test_what_is_learned(graph: Graph, fitted: LGCNClassifier) -> None:
         ({"k": 0}, "k must be .*at least 1.* got 0"),
         ({"dropout": "much"}, "dropout must be a number .*got 'much'"),
         ({"activation": "tanh"}, "activation must be one of none, relu"),
-        ({"training": "some"}, "training must be one of subgraph, whole, auto, got 'some'"),
+        ({"training": "some"}, r"training must .*subgraph, whole, auto, got 'some'"),
         ({"random_state": -1}, "Seed must be between 0 and"),
     ],
 )

@@ -33,11 +33,11 @@ LINES = ["source,target,weight", "a,b,1", "b,c,2", "c,a,1"]
         (b"a,b", r"line 5: must have 3 cells .* got 'a,b'"),
         (b"a,b,1,2", r"line 5: must have 3 cells"),
         (b",b,1", r"line 5: column 'source': the id is missing"),
-        (b"a,b,heavy", r"line 5: column 'weight' must be a number, got 'heavy'"),
+        (b"a,b,heavy", r"line 5: column 'weight' must .* got 'heavy'"),
         (b"a,b,-1", r"line 5: column 'weight': a weight must be .* got -1"),
         (b"a,b,", r"line 5: column 'weight': a weight must be .* got none"),
         (b"a,b,1e60", r"line 5: column 'weight'.* got 1e\+60"),
-        (b"a,\xff,1", r"line 5: column 'target' is not in utf-8"),
+        (b"a,\xff,1", r"line 5: column 'target' .*utf-8"),
     ],
 )
 def test_bad_rows_of_text(tmp_path: Path, line: bytes, message: str) -> None:
@@ -72,7 +72,7 @@ def test_mixed_types(tmp_path: Path, cell: str) -> None:
     ("column", "message"),
     [
         (pa.array([1, 2, None]), "row 2: column 'target': the id is missing"),
-        (pa.array([1, 2.5, 3]), r"row 1: column 'target' must be a whole number.* got 2\.5"),
+        (pa.array([1, 2.5, 3]), r"row 1: column 'target' must .* got 2\.5"),
         (pa.array([1, 2, 2**63], pa.uint64()), r"row 2: column 'target'.*below 2\*\*63"),
         (pa.array([1, 2.0, float("nan")]), "row 2: column 'target': the id is missing"),
     ],
@@ -124,7 +124,7 @@ PAIR = np.array([[1, 2]])
         (PAIR, {"features": "int8"}, "features must be one of"),
         (PAIR, {"unknown_nodes": "ask"}, "unknown_nodes"),
         (PAIR, {"label_column": "l"}, "Give nodes"),
-        (PAIR, {"labels_column": "l"}, "labels_column is not an option .* label_column, "),
+        (PAIR, {"labels_column": "l"}, r"labels_column .*option .* label_column, "),
         (PAIR, {"source_column": "s"}, "together"),
         (None, {}, "nothing to import"),
         (3, {}, "edges must be a path"),

@@ -5,6 +5,7 @@ LGCN_FUZZ_EXAMPLES sets how many examples each test tries.
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -182,22 +183,22 @@ def test_odd_text_files(tmp_path_factory: pytest.TempPathFactory, data: st.DataO
 IDS = list(range(8))
 TEXT = ("source,target\n1,2\n", "id,f\n1,2\n2,3\n")
 ENDS = {"source": [1], "target": [2]}
-NOT_UTF_8 = "row 0, column '{}': the text is not UTF-8"
-NO_CODEC = "encoding must be one that Python knows"
+NOT_UTF_8 = "row 0, column '{}': .*UTF-8"
+NO_CODEC = "encoding .*Python"
 # Tables, options, and what the message says; None where they are a graph now.
 FOUND: dict[str, tuple[Any, Any, dict[str, Any], str | None]] = {
     "weight-is-source": (
         ENDS,
         {"id": IDS, "f": IDS},
         {"weight_column": "source"},
-        "weight_column must not be one of an edge's ends, got 'source'",
+        "weight_column .*got 'source'",
     ),
     "weight-is-target-in-text": (
         *TEXT,
         {"weight_column": "target"},
-        "weight_column must not be one of an edge's ends, got 'target'",
+        "weight_column .*got 'target'",
     ),
-    "utf-16-without-mark": (*TEXT, {"encoding": "utf-16"}, "UTF-16 stream does not start with BOM"),
+    "utf-16-without-mark": (*TEXT, {"encoding": "utf-16"}, "UTF-16 .*BOM"),
     "text-to-text-codec": (*TEXT, {"encoding": "rot13"}, NO_CODEC),
     "bytes-to-bytes-codec": (*TEXT, {"encoding": "hex"}, NO_CODEC),
     "undefined-codec": (*TEXT, {"encoding": "undefined"}, NO_CODEC),
@@ -205,7 +206,7 @@ FOUND: dict[str, tuple[Any, Any, dict[str, Any], str | None]] = {
     "delimiter-beyond-ascii": (
         *(text.replace(",", "ü") for text in TEXT),
         {"delimiter": "ü"},
-        "delimiter must be one character of ASCII",
+        "delimiter .*ASCII",
     ),
     "end-not-utf-8": (
         {"source": not_unicode(["a"]), "target": ["b"]},
@@ -251,7 +252,7 @@ def test_what_was_found(name: str, tmp_path: Path) -> None:
         edges, nodes = paths
     message = try_tables(edges, nodes, options)
     assert (message is None) == (expected is None)
-    assert expected is None or expected in str(message)
+    assert expected is None or re.search(expected, str(message))
 
 
 def test_messages_on_damaged_archives_are_short(tmp_path: Path) -> None:
