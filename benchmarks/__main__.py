@@ -27,7 +27,7 @@ NAMES = {
 
 
 def flags(name: str, arguments: argparse.Namespace) -> list[str]:
-    out = ["--out", str(arguments.out / f"{name}-{arguments.device}.json")]
+    out = ["--out", str(arguments.out / f"{name}.jsonl")]
     device = [] if name in CPU_ONLY else ["--device", arguments.device]
     return [*out, *device, *(["--quick"] if arguments.quick else [])]
 
