@@ -33,14 +33,24 @@ def flags(name: str, arguments: argparse.Namespace) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: all)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, metavar="FOLDER", help=f"(default: {RESULTS})"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to check that all benchmarks run"
+    )
     arguments = parser.parse_args()
     if arguments.quick and arguments.out == RESULTS:
-        parser.error("--quick results are not worth keeping: name another folder with --out")
+        parser.error(
+            "--quick must not replace the committed results: choose another folder with --out"
+        )
     known = NAMES[arguments.device]
     for name in arguments.names:
         if name not in known:

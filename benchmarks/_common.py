@@ -31,7 +31,9 @@ FLUSH_BYTES = 2**30
 def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     """A parser with the option of every benchmark: the file that gets the record."""
     parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"python -m benchmarks.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     out = results_file(name)
     help_text = f"file for the record; other runs in it are kept (default: {out})"

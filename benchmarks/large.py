@@ -251,9 +251,20 @@ def exponents(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = make_parser("large", __doc__)
-    parser.add_argument("--sizes", nargs="+", type=float, default=[1, 10, 100], metavar="MILLIONS")
-    parser.add_argument("--work", type=Path, help="(default: the folder for temporary files)")
-    parser.add_argument("--baseline-memory", type=float, default=12e9, metavar="BYTES")
+    parser.add_argument(
+        "--sizes",
+        nargs="+",
+        type=float,
+        default=[1, 10, 100],
+        metavar="MILLIONS",
+        help="edges (default: 1 10 100)",
+    )
+    parser.add_argument(
+        "--work", type=Path, metavar="FOLDER", help="(default: the folder for temporary files)"
+    )
+    parser.add_argument(
+        "--baseline-memory", type=float, default=12e9, metavar="BYTES", help="(default: 12e9)"
+    )
     add_quick(parser)
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

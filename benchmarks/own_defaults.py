@@ -209,15 +209,30 @@ def main() -> None:
     count = validation.at_least_one
     parser.add_argument("--name", required=True, help="name of the comparison in the file")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--seeds", type=count, default=2)
-    parser.add_argument("--first-seed", type=int, default=2000)
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
-    parser.add_argument("--splits", nargs="+", default=list(SPLITS), choices=SPLITS)
+    parser.add_argument("--seeds", type=count, default=2, help="number of seeds (default: 2)")
+    parser.add_argument("--first-seed", type=int, default=2000, help="(default: 2000)")
     parser.add_argument(
-        "--candidates", nargs="+", default=list(CANDIDATES), choices=CANDIDATES, metavar="NAME"
+        "--datasets",
+        nargs="+",
+        default=list(DATASETS),
+        metavar="NAME",
+        help="(default: six graphs)",
     )
-    parser.add_argument("--max-epochs", type=count, default=300)
-    parser.add_argument("--processes", type=count, default=os.cpu_count())
+    parser.add_argument(
+        "--splits", nargs="+", default=list(SPLITS), choices=SPLITS, help="(default: both)"
+    )
+    parser.add_argument(
+        "--candidates",
+        nargs="+",
+        default=list(CANDIDATES),
+        choices=CANDIDATES,
+        metavar="NAME",
+        help=f"(default: all) {'; '.join(CANDIDATES)}",
+    )
+    parser.add_argument("--max-epochs", type=count, default=300, help="(default: 300)")
+    parser.add_argument(
+        "--processes", type=count, default=os.cpu_count(), help="(default: one per core)"
+    )
     arguments = parser.parse_args()
     name = f"{arguments.name}-{arguments.device}"
     if name in read(arguments.out):

@@ -37,7 +37,7 @@ def run(dataset: str, precision: str, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = make_parser("precision", __doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=10, help="runs per row (default: 10)")
     parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed"])
     arguments = parser.parse_args()
     runs: list[dict[str, Any]] = []

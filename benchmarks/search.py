@@ -147,14 +147,21 @@ MANY = {"lgcn": _many_labels, "without": _many_labels_without}
 def main() -> None:
     parser = make_parser("search", __doc__)
     count = validation.at_least_one
-    parser.add_argument("dataset")
-    parser.add_argument("--model", choices=SPACES, default="lgcn")
-    parser.add_argument("--trials", type=count, default=30)
-    parser.add_argument("--seeds", type=count, help="(default: 2; 8 with --confirm)")
+    parser.add_argument("dataset", help="name of a data set, see lgcn data list")
+    parser.add_argument(
+        "--model",
+        choices=SPACES,
+        default="lgcn",
+        help="without: LGCN without LGCLs (default: lgcn)",
+    )
+    parser.add_argument("--trials", type=count, default=30, help="in all (default: 30)")
+    parser.add_argument("--seeds", type=count, help="runs per trial (default: 2; 8 with --confirm)")
     parser.add_argument(
         "--confirm", type=count, help="number of best trials to confirm (default: none)"
     )
-    parser.add_argument("--processes", type=count, help="of --confirm (default: 1)")
+    parser.add_argument(
+        "--processes", type=count, help="runs of --confirm at the same time (default: 1)"
+    )
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()

@@ -101,9 +101,16 @@ def summary(runs: list[Run]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = make_parser("variants", __doc__)
     parser.add_argument("dataset", choices=CITATIONS)
-    parser.add_argument("--seeds", type=validation.at_least_one, default=6)
+    parser.add_argument(
+        "--seeds", type=validation.at_least_one, default=6, help="runs per variant (default: 6)"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--processes", type=validation.at_least_one, default=os.cpu_count())
+    parser.add_argument(
+        "--processes",
+        type=validation.at_least_one,
+        default=os.cpu_count(),
+        help="runs at the same time (default: one per core)",
+    )
     arguments = parser.parse_args()
     dataset, device = arguments.dataset, arguments.device
     if f"{dataset}-lgcn" not in read(STUDIES):
