@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets import option_types as types
 from lgcn.datasets.digits import load_digits
+from lgcn.datasets.npz import NPZ_OPTIONS
 from lgcn.datasets.option_types import OptionType
 from lgcn.datasets.planetoid import load_planetoid, planetoid_files
 from lgcn.datasets.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
@@ -70,9 +71,9 @@ def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
 
 
 def _signature_of_tables() -> Callable[..., Any]:
-    from lgcn.tables.from_tables import import_tables
+    from lgcn.tables.from_tables import from_tables
 
-    return import_tables
+    return from_tables
 
 
 def _from_store(path: str | Path) -> Graph:
@@ -165,3 +166,22 @@ def at_path(path: str) -> Dataset:
         {},
         check=lambda **options: _check_store(path),
     )
+
+
+def check_options(dataset: str, options: Mapping[str, Any]) -> None:
+    """Raises ValueError if a file such as `run.json` sets options that it must not.
+
+    Args:
+        dataset: The data set; one that is not known by name is an ``.npz`` file or a store.
+        options: Its options in the file.
+    """
+    if not types.text(dataset):
+        raise ValueError(f"dataset must be a name or a path, got {dataset!r:.80}")
+    allowed = DATASETS[dataset].stored if dataset in DATASETS else NPZ_OPTIONS
+    for name, value in options.items():
+        if name not in allowed:
+            raise ValueError(
+                f"a file must not set the option {name!r:.80} of the data set {dataset!r:.80}"
+            )
+        if not allowed[name](value):
+            raise ValueError(f"dataset_options: {name} must not be {value!r:.80}")

@@ -170,7 +170,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
 
                 - a graph: :class:`lgcn.Graph`, PyG's ``Data``, or a NetworkX graph, whose node
                   attribute "y" is the label and whose other attributes are features
-                  (:func:`lgcn.tables.convert.from_networkx`),
+                  (:func:`lgcn.tables.from_graphs.from_networkx`),
                 - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
                   tensor or a table of numbers,
                 - numbers of the labelled nodes of ``graph``, one-dimensional integers. Use this

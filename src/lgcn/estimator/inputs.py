@@ -52,7 +52,7 @@ def as_graph(
 
 def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool) -> Graph:
     """The attribute "y" holds the labels, all others are features."""
-    from lgcn.tables.convert import from_networkx
+    from lgcn.tables.from_graphs import from_networkx
     from lgcn.tables.open_table import read_table
 
     rows = [data for _, data in value.nodes(data=True)]

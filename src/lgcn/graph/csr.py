@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -271,18 +271,6 @@ def row_sums(matrix: CSR) -> Tensor:
         weight = weight.to(torch.float32)
     sums = weight.new_zeros(matrix.rowptr.numel() - 1)
     return sums.index_add(0, row_of_entry(matrix.rowptr), weight)
-
-
-def row_blocks(rowptr: Tensor, entries: int = 1 << 22) -> Iterator[tuple[int, int]]:
-    """Splits the rows into blocks [start, stop) of at most ``entries``, or of one longer row."""
-    start, num_rows = 0, rowptr.numel() - 1
-    while start < num_rows:
-        # By bisection: reading all of a memory-mapped rowptr would load it into memory.
-        last = min(int(rowptr[start]) + entries, int(rowptr[-1]))
-        stop = int(torch.searchsorted(rowptr, last, right=True)) - 1
-        stop = min(max(stop, start + 1), start + entries, num_rows)
-        yield start, stop
-        start = stop
 
 
 def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:

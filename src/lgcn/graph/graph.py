@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from lgcn.graph.adjacency import Adjacency
-from lgcn.graph.convert import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.graph.csr import (
     CSR,
     INTEGER_DTYPES,
@@ -22,6 +21,7 @@ from lgcn.graph.csr import (
     take_rows,
 )
 from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
+from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, csr_parts, trust
 
@@ -289,6 +289,10 @@ class Graph:
             known = known if mask is None else known | mask
         return ~known
 
+    def row_degree(self) -> Tensor:
+        """Returns the degrees that the normalisation uses: `degree`, else the sum of each row."""
+        return self._adjacency.row_degree()
+
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
         r"""Returns the adjacency in CSR form, computed once.
 
@@ -359,7 +363,7 @@ class Graph:
             nodes: Distinct node numbers, in the order that the sub-graph will have; or a boolean
                 mask.
             keep_degree: Normalise with the degrees that the nodes have in this graph. If `False`,
-                the sub-graph has degrees of its own. (default: `True`)
+                the sub-graph has its own degrees. (default: `True`)
         """
         return Graph(**subgraph_fields(self, nodes, keep_degree=keep_degree))
 
@@ -387,7 +391,7 @@ class Graph:
         return replace(self, **moved, _adjacency=adjacency)
 
     def separate(self) -> list[Graph]:
-        """The separate graphs that this one consists of (``ptr``), as put together by `concat`."""
+        """Returns the separate graphs that this one consists of, see `ptr` and `concat`."""
         if self.ptr is None:
             return [self]
         bounds = itertools.pairwise(self.ptr.tolist())
@@ -422,7 +426,7 @@ def _covers(ptr: Tensor, num_nodes: int) -> bool:
 
 
 def _plain_sparse(x: Tensor) -> Tensor:
-    """Sparse features in one index dtype and in float32 (float64 where they are that)."""
+    """Sparse features in one index dtype and in float32 (float64 if they are that already)."""
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     rowptr, col = x.crow_indices(), x.col_indices()
     if x.dtype == dtype and rowptr.dtype == col.dtype:

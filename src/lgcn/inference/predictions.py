@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lgcn.errors import UsageError
-from lgcn.inference import output_file
+from lgcn.inference.output_file import check_output
 from lgcn.utils.files import atomic
 from lgcn.utils.numbers import real_number
 
@@ -132,9 +132,9 @@ def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
     return np.array(rows, dtype=object)
 
 
-def check_output(path: str | Path) -> str:
-    """The format of a file of predictions, see :func:`lgcn.inference.output_file.check_output`."""
-    return output_file.check_output(path, "predictions", SUFFIXES, streams=(".csv", ".tsv"))
+def predictions_format(path: str | Path) -> str:
+    """The format of a file of predictions, see `lgcn.inference.output_file.check_output`."""
+    return check_output(path, "predictions", SUFFIXES, streams=(".csv", ".tsv"))
 
 
 class Written(NamedTuple):
@@ -162,7 +162,7 @@ def write_predictions(
             spreadsheets would run them as formulas. Parquet files are never changed.
             (default: ``True``)
     """
-    suffix = check_output(path)
+    suffix = predictions_format(path)
     pieces = iter([tables] if isinstance(tables, pa.Table) else tables)
     first = next(pieces)
     nodes = abstained = protected = 0

@@ -234,9 +234,9 @@ class TrainedRun:
             memory, on_progress: See :meth:`predict`.
             **data: New data, see :class:`NewData`. (default: the graph of the training)
         """
-        from lgcn.inference.predictions import check_output, write_predictions
+        from lgcn.inference.predictions import predictions_format, write_predictions
 
-        check_output(path)
+        predictions_format(path)
         blocks = self._blocks(data, unlabelled_only, abstain_below, memory, on_progress)
         return write_predictions(blocks, path, spreadsheet_safe=spreadsheet_safe)
 
@@ -275,9 +275,9 @@ class TrainedRun:
             layer, memory, on_progress: See :meth:`embed`.
             **data: New data, see :class:`NewData`. (default: the graph of the training)
         """
-        from lgcn.inference.embeddings import check_output, write_embeddings
+        from lgcn.inference.embeddings import embeddings_format, write_embeddings
 
-        check_output(path)
+        embeddings_format(path)
         found, loaded = self._embed(data, layer, memory, on_progress)
         write_embeddings(found, path, node_ids=loaded.node_ids, on_progress=on_progress)
         return found.shape[0], found.shape[1]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, edge_batches, guess_integer
-from lgcn.store.node_numbers import KnownNodes, NewIntegers, NewTexts, Numbering
+from lgcn.store.numbering import KnownNodes, NewIntegers, NewTexts, Numbering
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.progress import OnProgress
 

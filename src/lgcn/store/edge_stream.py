@@ -17,6 +17,7 @@ from lgcn.store.numpy_files import ROWS, ArrayTable
 from lgcn.tables.columns import quoted
 from lgcn.tables.csv_files import CsvTable
 from lgcn.tables.early_checks import EDGE_SUFFIXES, table_kind
+from lgcn.tables.edges import edge_weights, holds_weights
 from lgcn.tables.ids import is_text, to_ids
 from lgcn.tables.open_table import open_table, to_column
 from lgcn.tables.table_source import TableSource
@@ -266,15 +267,10 @@ def _ids(column: Any, integer: bool, place: str) -> tuple[Any, Any]:
 
 
 def _weights(column: Any, place: str) -> tuple[Any, Any]:
-    kind = column.type
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not number and not pa.types.is_null(kind):
-        raise DataError(f"{place}: weights must be numbers, got {kind}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        # Zero is added since -0.0 sorts before all other weights.
-        weights = values.astype(np.float32) + np.float32(0)
-        wrong = ~((weights >= 0) & (weights < np.inf))  # also true of NaN
+    if not holds_weights(column):
+        raise DataError(f"{place}: weights must be numbers, got {column.type}")
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    weights, wrong = edge_weights(values)
     return weights, wrong if wrong.any() else None
 
 

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
-from lgcn.store.early_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_spool import EdgeSpool
+from lgcn.store.new_store_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.write_store import encode_features, uint8_scale
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.jit import jit, jit_parallel

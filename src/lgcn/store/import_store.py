@@ -15,13 +15,13 @@ import torch
 from lgcn.errors import DataError, UsageError
 from lgcn.graph.csr import row_sums
 from lgcn.ops.reference import row_of_entry
-from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_reader import EdgeReader
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeArrays, open_edges
-from lgcn.store.node_numbers import KnownNodes, NewTexts
+from lgcn.store.new_store_checks import FeatureKind, feature_kind
 from lgcn.store.node_stream import write_nodes
+from lgcn.store.numbering import KnownNodes, NewTexts
 from lgcn.store.numpy_files import ArrayTable
 from lgcn.store.write_store import write_ids
 from lgcn.store.writer import StoreWriter

@@ -19,7 +19,7 @@ import torch
 
 from lgcn.errors import DataError, UsageError
 from lgcn.store.csv_blocks import column_types
-from lgcn.store.early_checks import FeatureKind
+from lgcn.store.new_store_checks import FeatureKind
 from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
 from lgcn.tables.csv_files import CsvTable

@@ -15,15 +15,11 @@ from lgcn.errors import DataError
 from lgcn.graph import Graph
 from lgcn.graph.csr import sparse_features
 from lgcn.store.checked_files import check_end, check_size, digests, open_file, read_header
-from lgcn.store.format import DTYPES, OFFSETS, Array, file_of, is_store
-from lgcn.store.write_store import write_store
-from lgcn.store.writer import StoreWriter
+from lgcn.store.format import DTYPES, OFFSETS, Array, file_of
 from lgcn.utils.limits import FEATURE_BYTES
 from lgcn.utils.memory import check_memory
 
 _MAP_NORESERVE = 0x4000  # on Linux; Python names it from 3.13 on
-
-__all__ = ["Store", "StoreWriter", "is_store", "open_store", "write_store"]
 
 
 class Store:

@@ -13,8 +13,8 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.ops.structure import transpose
-from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.format import DTYPES
+from lgcn.store.new_store_checks import FeatureKind, feature_kind
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.row_blocks import row_blocks
 

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from lgcn.errors import UsageError, WriteError
-from lgcn.graph.csr import CSR, row_blocks, row_sums
+from lgcn.graph.csr import CSR, row_sums
 from lgcn.store.checked_files import digests
-from lgcn.store.early_checks import check_target, foreign_files
 from lgcn.store.format import (
     ARRAYS,
     DTYPES,
@@ -28,6 +27,7 @@ from lgcn.store.format import (
     file_of,
     header_digest,
 )
+from lgcn.store.new_store_checks import check_target, foreign_files
 from lgcn.utils.files import (
     NO_ROOM,
     cannot_write,
@@ -38,6 +38,7 @@ from lgcn.utils.files import (
     sync,
     sync_folder,
 )
+from lgcn.utils.row_blocks import row_blocks_within
 
 _BLOCK = 1 << 22  # values converted at a time
 
@@ -196,7 +197,7 @@ class StoreWriter:
         rowptr, col = self._read("rowptr"), self._read("col")
         weight = self._read("edge_weight") if "edge_weight" in self._shapes else None
         degree = self.append("degree", "float32")
-        for start, stop in row_blocks(rowptr, _BLOCK):
+        for start, stop in row_blocks_within(_BLOCK, len(rowptr) - 1, 1, rowptr, 1):
             rows = CSR(rowptr, col, weight).rows(start, stop)
             degree.write(row_sums(rows).float().numpy())
         self._close_appenders()

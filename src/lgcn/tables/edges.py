@@ -45,7 +45,7 @@ class EdgeList:
     num_self_loops: int = 0
 
 
-class Adjacency(NamedTuple):
+class SortedEdges(NamedTuple):
     """The rows of a graph, and the number of duplicate edges that were left out."""
 
     rows: CSR
@@ -118,18 +118,13 @@ def _find(table: TableSource, batch: Any, name: str, index: NodeIndex, first: in
 
 def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
     column = batch.column(name)
-    kind = column.type
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not number and not pa.types.is_null(kind):
+    if not holds_weights(column):
         raise DataError(
             f"{table.name}: weight_column must name a column of numbers, got {name!r}, "
-            f"which holds {kind}"
+            f"which holds {column.type}"
         )
     column = column.cast(pa.float64(), safe=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Zero is added since -0.0 sorts before all other weights.
-        weights = column.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)
-        wrong = ~((weights >= 0) & (weights < np.inf))  # also true of NaN
+    weights, wrong = edge_weights(column.to_numpy(zero_copy_only=False))
     if wrong.any():
         row = int(wrong.argmax())
         got = column[row].as_py()
@@ -139,6 +134,21 @@ def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
             "Correct the cell, or omit weight_column"
         )
     return weights
+
+
+def holds_weights(column: Any) -> bool:
+    """Whether a column holds numbers, or nothing at all."""
+    kind = column.type
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(number or pa.types.is_null(kind))
+
+
+def edge_weights(values: Any) -> tuple[Any, Any]:
+    """Weights in float32, and a mask of those that are not finite numbers of at least 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Zero is added since -0.0 sorts before all other weights.
+        weights = values.astype(np.float32) + np.float32(0)
+        return weights, ~((weights >= 0) & (weights < np.inf))  # also true of NaN
 
 
 def _unknown_nodes(
@@ -175,7 +185,7 @@ def to_adjacency(
     *,
     directed: bool,
     keep_duplicates: bool = False,
-) -> Adjacency:
+) -> SortedEdges:
     """Sorts edges into ascending rows; of duplicate edges the heaviest stays.
 
     Row i lists the sources of the edges to node i, and with ``directed=False`` the targets of the
@@ -220,7 +230,7 @@ def to_adjacency(
         torch.from_numpy(col),
         None if weight is None else torch.from_numpy(weight),
     )
-    return Adjacency(rows, num_edges - num_entries // (1 if directed else 2))
+    return SortedEdges(rows, num_edges - num_entries // (1 if directed else 2))
 
 
 def _join(parts: list[Any]) -> Any:

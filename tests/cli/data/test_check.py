@@ -10,7 +10,7 @@ from rich.console import Console
 
 from lgcn import Graph, load_dataset
 from lgcn.cli.data.check import render
-from lgcn.datasets.check import GraphReport, check_graph
+from lgcn.datasets.graph_report import GraphReport, check_graph
 
 from ...datasets.test_check import graphs
 

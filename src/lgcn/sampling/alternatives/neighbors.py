@@ -11,7 +11,7 @@ import torch
 
 from lgcn.graph import SPLITS, Graph
 from lgcn.graph.adjacency import Adjacency
-from lgcn.graph.csr import CSR, one_index_dtype, row_sums
+from lgcn.graph.csr import one_index_dtype
 from lgcn.sampling.algorithm1 import adjacency_arrays, random_below
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.utils.jit import jit
@@ -104,7 +104,7 @@ class NeighborLoader(BatchLoader):
             col=col,
             _adjacency=Adjacency(rowptr, col, trusted=True),  # so that it is not read either
             edge_weight=None,
-            degree=_degree(graph) if self.keep_degree else None,
+            degree=graph.row_degree() if self.keep_degree else None,
         )
 
     @property
@@ -137,12 +137,6 @@ class NeighborLoader(BatchLoader):
             **masks,
         }
         return SampledGraph(**{**vars(part), **changed}, hops=tuple(hops.tolist()))
-
-
-def _degree(graph: Graph) -> torch.Tensor:
-    if graph.degree is not None:
-        return graph.degree
-    return row_sums(CSR(graph.rowptr, graph.col, graph.edge_weight))
 
 
 @jit

@@ -11,7 +11,7 @@ from lgcn.datasets.graph_counts import class_counts
 from lgcn.graph import Graph
 
 if TYPE_CHECKING:
-    from lgcn.datasets.check import GraphReport
+    from lgcn.datasets.graph_report import GraphReport
 
 
 def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:

@@ -1,13 +1,12 @@
-"""What is known about a graph before it is trained on: `lgcn data check`."""
+"""What is known about a graph before it is trained on."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcn.datasets.check_warnings import warnings_of
 from lgcn.datasets.graph_counts import (
     class_counts,
     degree_histogram,
@@ -16,9 +15,13 @@ from lgcn.datasets.graph_counts import (
     homophily,
     labelled_nodes,
 )
+from lgcn.datasets.report_warnings import warnings_of
 from lgcn.graph import SPLITS, Graph
 from lgcn.graph.statistics import suggest_k
 from lgcn.ops.structure import check_range
+
+if TYPE_CHECKING:
+    from lgcn.datasets.graph_source import GraphSource
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,20 @@ class GraphReport:
         return asdict(self)
 
 
+def check_source(source: GraphSource) -> GraphReport:
+    """Loads a graph and reports on it; of tables, also on what their import left out.
+
+    Args:
+        source: Where the graph comes from.
+    """
+    if source.dataset != "tables":
+        return check_graph(source.load())
+    from lgcn.tables.from_tables import import_tables  # imports pyarrow
+
+    imported = import_tables(**source.options)
+    return check_graph(imported.graph, imported)
+
+
 def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
     """Counts what a user should know about a graph, and says what looks wrong.
 
@@ -132,3 +149,25 @@ def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
         notes=notes,
     )
     return replace(report, warnings=warnings_of(graph, report, degree))
+
+
+def graph_sizes(graph: Graph) -> dict[str, Any]:
+    """The sizes of a graph of any size, without the parts of a report that take long."""
+    degree = graph.rowptr.diff()
+    sizes: dict[str, Any] = {
+        "name": graph.name,
+        "graphs": graph.num_graphs,
+        "nodes": graph.num_nodes,
+        "undirected_edges": graph.num_edges // 2,
+        "mean_degree": round(graph.num_edges / max(graph.num_nodes, 1), 2),
+        "largest_degree": int(degree.max()) if graph.num_nodes else 0,
+        "isolated_nodes": int((degree == 0).sum()),
+        "features": graph.num_features,
+        "classes": graph.num_classes,
+        "labels": "several per node" if graph.multi_label else "one per node",
+        "setting": "inductive" if graph.inductive else "transductive",
+    }
+    for split in SPLITS:
+        mask = graph.mask(split)
+        sizes[f"{split}_nodes"] = 0 if mask is None else int(mask.sum())
+    return sizes

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset
-from lgcn.datasets.check import check_graph
+from lgcn.datasets.graph_report import check_graph
 from lgcn.graph.statistics import feature_length, labels_per_class, suggest_k
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.training.choose import neighbours_agree
