@@ -12,7 +12,7 @@ from lgcn import Graph, load_dataset
 from lgcn.cli.data.check import render
 from lgcn.datasets.graph_report import GraphReport, check_graph
 
-from ...datasets.test_check import graphs
+from ...datasets.test_graph_report import graphs
 
 
 def text(report: GraphReport) -> str:
