@@ -1,4 +1,4 @@
-"""``lgcn embed``: write the node embeddings of a trained model."""
+"""`lgcn embed`: write the node embeddings of a trained model."""
 
 import functools
 from pathlib import Path

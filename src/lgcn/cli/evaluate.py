@@ -1,4 +1,4 @@
-"""``lgcn evaluate``: score a trained model."""
+"""`lgcn evaluate`: score a trained model."""
 
 import functools
 from typing import Any

@@ -1,4 +1,4 @@
-"""``lgcn generate``: write a random graph to a graph store."""
+"""`lgcn generate`: write a random graph to a graph store."""
 
 import shlex
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``lgcn import``: write tables of any size to a graph store."""
+"""`lgcn import`: write tables of any size to a graph store."""
 
 import functools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``lgcn predict``: write the predictions of a trained model to a table."""
+"""`lgcn predict`: write the predictions of a trained model to a table."""
 
 import functools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``lgcn train``: train a model and save it in a run folder."""
+"""`lgcn train`: train a model and save it in a run folder."""
 
 import shlex
 from pathlib import Path

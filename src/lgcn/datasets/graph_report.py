@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphReport:
-    """What :func:`check_graph` found.
+    """What `check_graph` found.
 
     Args:
         name: Name of the graph.
@@ -35,7 +35,7 @@ class GraphReport:
         directed: Whether some edge has no reverse of the same weight.
         weighted: Whether edges have weights.
         isolated_nodes, self_loops, duplicate_edges: How many the graph has after the import
-            (``imported`` has what the import removed).
+            (`imported` has what the import removed).
         components, largest_component: Number of connected components, and of nodes in the largest.
         degree: Smallest, mean, median and largest number of neighbours.
         degree_histogram: Nodes by number of neighbours, in powers of two.
@@ -46,9 +46,9 @@ class GraphReport:
         labelled_nodes: Nodes of a known class; with several labels, nodes in a split.
         splits: Nodes in each split.
         homophily: Share of the edges between labelled nodes that join nodes of one class, without
-            self-loops. ``None`` if there is no such edge, or nodes can have several labels.
+            self-loops. `None` if there is no such edge, or nodes can have several labels.
         homophily_by_chance: What random edges between the same edge ends would give.
-        suggested_k: See :func:`lgcn.graph.statistics.suggest_k`.
+        suggested_k: See `lgcn.graph.statistics.suggest_k`.
         imported: Counts of the import: rows, duplicates, self-loops and the like.
         notes: Notes of the import and of the encoder.
         warnings: What looks wrong.
@@ -104,11 +104,11 @@ def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
 
     Args:
         graph: Any graph.
-        imported: What :func:`~lgcn.tables.from_tables.import_tables` returned; its ``notes`` and
-            ``counts`` become part of the report. (default: none)
+        imported: What `import_tables` returned; its `notes` and
+            `counts` become part of the report. (default: none)
     """
     graph = graph.to("cpu")
-    check_range(graph.rowptr, graph.col, graph.num_nodes)  # again only where they changed
+    check_range(graph.rowptr, graph.col, graph.num_nodes)  # again only if they changed
     degree = degrees(graph)
     share, by_chance = homophily(graph)
     encoder = graph.encoder

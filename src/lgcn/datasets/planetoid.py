@@ -34,8 +34,8 @@ def load_planetoid(
 
     Args:
         name: "cora", "citeseer" or "pubmed".
-        root: See :func:`lgcn.datasets.load_dataset`. (default: none)
-        normalize_features: Divide each node's features by their sum. (default: ``True``)
+        root: See `lgcn.datasets.load_dataset`. (default: none)
+        normalize_features: Divide each node's features by their sum. (default: `True`)
     """
     files = find_files(_file_names(name), root, _subfolders(name)) or _download(name, root)
     import scipy.sparse

@@ -1,6 +1,6 @@
 """All facts about the data sets, one entry per data set.
 
-To add a data set, write its loader in a file of this folder and add an entry to :data:`DATASETS`.
+To add a data set, write its loader in a file of this folder and add an entry to `DATASETS`.
 Nothing here imports torch.
 """
 
@@ -37,15 +37,15 @@ class Dataset:
 
     Args:
         description: One line.
-        load: Makes the graph. Its arguments, apart from ``root``, are the data set's options.
-        stored: The options that a file such as ``run.json`` may set, and their types. Anyone may
+        load: Makes the graph. Its arguments, apart from `root`, are the data set's options.
+        stored: The options that a file such as `run.json` may set, and their types. Anyone may
             have written the file, so that no option that switches a check off is among them.
         files: Where its files are on this machine. (default: it needs none)
         needs: Options without a default. (default: none)
-        flags: How the command line gives the options in ``needs``. (default: not at all)
-        signature: The function that has the options, where it is not ``load`` itself and takes
-            long to import. (default: ``load``)
-        check: Called with all options in ``needs``: raises what can be known to be wrong with the
+        flags: How the command line gives the options in `needs`. (default: not at all)
+        signature: The function that has the options, if it is not `load` itself and takes
+            long to import. (default: `load`)
+        check: Called with all options in `needs`: raises what can be known to be wrong with the
             options before data are read. (default: nothing is checked)
     """
 
@@ -59,7 +59,7 @@ class Dataset:
     check: Callable[..., object] = field(default=lambda **options: None)
 
     def options(self) -> list[str]:
-        """The names of the arguments of :attr:`load`, perhaps with ``root``."""
+        """The names of the arguments of `load`, perhaps with `root`."""
         function = self.load if self.signature is None else self.signature()
         return list(inspect.signature(function).parameters)
 
@@ -147,7 +147,7 @@ DATASETS = {
             **dict.fromkeys(("unknown_nodes", "encoding"), types.text),
             "split_seed": types.number,
             "directed": types.flag,
-            # Not encoder and label_names: a run folder has files of their own for these.
+            # Not encoder and label_names: a run folder keeps these in separate files.
         },
         needs=("edges", "nodes"),
         flags="--edges and --nodes",
@@ -172,7 +172,7 @@ def check_options(dataset: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError if a file such as `run.json` sets options that it must not.
 
     Args:
-        dataset: The data set; one that is not known by name is an ``.npz`` file or a store.
+        dataset: The data set; one that is not known by name is an `.npz` file or a store.
         options: Its options in the file.
     """
     if not types.text(dataset):

@@ -21,7 +21,7 @@ NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
 
 
 def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[str, Any]:
-    """The fields of :meth:`lgcn.Graph.subgraph`, which describes the arguments."""
+    """The fields of `lgcn.Graph.subgraph`, which describes the arguments."""
     nodes = checked_nodes(nodes, graph.num_nodes)
     rowptr, col, entry = induced_subgraph(graph.rowptr, graph.col, nodes)
     degree = graph.row_degree()[nodes] if keep_degree else None
@@ -48,7 +48,7 @@ def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[s
 
 
 def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
-    """The fields of :meth:`lgcn.Graph.concat` of two graphs or more."""
+    """The fields of `lgcn.Graph.concat` of two graphs or more."""
     sizes = torch.tensor([0] + [graph.num_nodes for graph in graphs])
     offsets = sizes.cumsum(0)
     parts: dict[str, Any] = {}

@@ -38,7 +38,7 @@ PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 class Graph:
     r"""A graph, or several: adjacency, features, labels and splits.
 
-    Fields have PyG's names where PyG has one. A graph never changes: to change a field, make a new
+    Fields have PyG's names if PyG has one. A graph never changes: to change a field, make a new
     graph with `dataclasses.replace`. What is derived from a graph, such as `adjacency()`, is
     computed once and shared by all graphs that have the same tensors. The tensors may be
     memory-mapped files (`lgcn.store.open_store`), so most methods read only the rows you ask for.
@@ -135,7 +135,7 @@ class Graph:
     def _trusted(cls, rowptr: Tensor, col: Tensor, **fields: Any) -> Graph:
         """A graph whose adjacency is known to be valid and is not read to check it.
 
-        ``rowptr`` may be int64 while ``col`` is int32. What the methods return has one dtype.
+        `rowptr` may be int64 while `col` is int32. What the methods return has one dtype.
         """
         for name, part in (("rowptr", rowptr), ("col", col)):
             if part.dim() != 1 or part.dtype not in INDEX_DTYPES:

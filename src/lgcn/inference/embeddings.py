@@ -31,16 +31,16 @@ def write_embeddings(
     node_ids: Callable[[int, int], Any] | None = None,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Writes one row per node to a ``.npy`` or a Parquet file; replaces a file there.
+    """Writes one row per node to a `.npy` or a Parquet file; replaces a file there.
 
-    A ``.npy`` file is a matrix with the nodes in their order, without ids. A Parquet file has the
-    columns ``node`` and ``embedding``, a list of numbers. The file appears once it is complete.
+    A `.npy` file is a matrix with the nodes in their order, without ids. A Parquet file has the
+    columns `node` and `embedding`, a list of numbers. The file appears once it is complete.
 
     Args:
-        embeddings: One row per node, see :func:`lgcn.nn.layerwise.layerwise`.
+        embeddings: One row per node, see `lgcn.nn.layerwise.layerwise`.
         path: The file.
-        node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
-            :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
+        node_ids: Gives the ids of the nodes from `start` up to `stop`, as
+            `lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
         on_progress: Called after every block. (default: none)
     """
     suffix = embeddings_format(path)

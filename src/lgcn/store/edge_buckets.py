@@ -1,9 +1,9 @@
-"""Edge lists that do not fit into memory, sorted into rows by way of the disk.
+"""Edge lists that do not fit into memory, sorted into rows on disk.
 
-Edges are written down as they come (:class:`EdgeSpool`). Once all are there, the number of entries
+Edges are written down as they come (`EdgeSpool`). Once all are there, the number of entries
 of each row is known, and with it the runs of rows that fit into memory, the buckets. A second
 reading writes each entry to the bucket of its row. Then each bucket is sorted in memory, one after
-the other, which gives the rows in their order (:func:`sorted_rows`). Every step is linear in the
+the other, which gives the rows in their order (`sorted_rows`). Every step is linear in the
 number of edges.
 """
 
@@ -32,7 +32,7 @@ CHUNK = 1 << 22  # edges that are partitioned at a time, at most: buckets are th
 BUCKET = 1 << 22  # entries that are sorted at a time, at most: their keys nearly fit into the cache
 MAX_BUCKETS = 4096  # so that what a chunk writes to a bucket is not too little
 # Bytes that are needed at a time, of an edge while it is partitioned and of an entry and its row
-# while they are sorted, and how many more of each where edges have weights.
+# while they are sorted, and how many more of each if edges have weights.
 _PARTITION, _PARTITION_WEIGHT = 32, 12
 _SORT, _SORT_WEIGHT = 48, 20
 _PLACE = 20  # of a column while a row is sorted that is longer than all this
@@ -57,7 +57,7 @@ def sorted_rows(
     keep_duplicates: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[CSR]:
-    """Sorts edges into the rows of a graph, as :func:`lgcn.tables.edges.to_adjacency` does.
+    """Sorts edges into the rows of a graph, as `lgcn.tables.edges.to_adjacency` does.
 
     Gives the rows in runs, from row 0 on; columns are int32, and ascend in each row.
 
@@ -69,7 +69,7 @@ def sorted_rows(
         memory: Bytes that may be in use at a time.
         directed: Whether an edge makes an entry in its target's row only, not in both ends'.
         keep_self_loops: Whether a self-loop makes an entry, one in either case.
-            (default: ``False``)
+            (default: `False`)
         keep_duplicates: Whether to keep all duplicate entries. (default: only the heaviest)
         on_progress: Called with the number of steps done and in all. (default: none)
     """
@@ -250,7 +250,7 @@ def _count_rows(rows: Any, cols: Any, both: bool, loops: bool, counts: Any) -> N
 
 @jit
 def _runs(counts: Any, size: int) -> Any:
-    """Bounds of runs of at most ``size`` rows and entries, or of one longer row; their entries."""
+    """Bounds of runs of at most `size` rows and entries, or of one longer row; their entries."""
     bounds, first = [np.int64(0)], [np.int64(0)]
     before = np.int64(0)  # entries of all rows before row i
     for i in range(counts.shape[0]):
@@ -309,7 +309,7 @@ def _group(
     free: Any,
     parts: Any,
 ) -> None:
-    """Writes rows (counted in their bucket), columns and weights to where ``free`` says."""
+    """Writes rows (counted in their bucket), columns and weights to where `free` says."""
     pieces = free.shape[0]
     for piece in numba.prange(pieces):
         start, stop = _part(rows.shape[0], piece, pieces)

@@ -43,7 +43,7 @@ class EdgeReader:
 
         Args:
             source: The table.
-            ends, weight: Its columns, no weights where that is ``None``.
+            ends, weight: Its columns; no weights if that is `None`.
             named: Whether the user named the columns; else the first line may be an edge.
         """
         left = self._left()

@@ -27,7 +27,7 @@ EXAMPLES = 3  # of rows that are wrong, in a message
 
 
 class EdgeBatch(NamedTuple):
-    """Some edges: ids (Arrow arrays), weights (float32 or ``None``), and where a row is."""
+    """Some edges: ids (Arrow arrays), weights (float32 or `None`), and where a row is."""
 
     source: Any
     target: Any
@@ -85,9 +85,9 @@ def open_edges(edges: Any, *, delimiter: str | None, encoding: str) -> list[Tabl
     """The tables of edges: files, a table in memory, or a stream of arrays.
 
     Args:
-        edges: A path or several (``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npz``, ``.npy``);
-            what :func:`lgcn.tables.open_table.read_table` takes; or an iterable of
-            ``(source, target)`` or ``(source, target, weight)`` arrays or of arrays [n, 2].
+        edges: A path or several (`.csv`, `.tsv`, `.txt`, `.parquet`, `.npz`, `.npy`);
+            what `lgcn.tables.open_table.read_table` takes; or an iterable of
+            `(source, target)` or `(source, target, weight)` arrays or of arrays [n, 2].
         delimiter, encoding: Of text files.
     """
 
@@ -163,7 +163,7 @@ class EdgeArrays(TableSource):
 
 
 def guess_integer(source: TableSource, ends: tuple[str, str], size: int) -> bool | None:
-    """Whether the ids of a text file are whole numbers, by its first block; ``None`` for others."""
+    """Whether the ids of a text file are whole numbers, by its first block; `None` for others."""
     if not isinstance(source, CsvTable):
         return None
     text = dict.fromkeys(ends, pa.string())
@@ -183,8 +183,8 @@ def edge_batches(
 
     Args:
         source: The table.
-        ends, weight_column: Its columns, no weights where that is ``None``.
-        integer: Whether ids are whole numbers, else strings. ``None``: as in the first batch, which
+        ends, weight_column: Its columns; no weights if that is `None`.
+        integer: Whether ids are whole numbers, else strings. `None`: as in the first batch, which
             must not be from a text file.
         bad: Records bad rows.
         size: Bytes of a text file that are read at a time.
@@ -238,7 +238,7 @@ def _plain(column: Any) -> Any:
 
 
 def _ids(column: Any, integer: bool, place: str) -> tuple[Any, Any]:
-    """Ids of one type, and a mask of those that are wrong, ``None`` where none is."""
+    """Ids of one type, and a mask of those that are wrong, `None` if none is."""
     column = _plain(column)
     kind = column.type
     unclear: Any = None

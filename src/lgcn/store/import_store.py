@@ -251,7 +251,7 @@ class _Budget:
 
 
 def _load_kernels(folder: Path, weighted: bool) -> None:
-    """Compiles what is needed or reads it from Numba's cache, which takes memory of its own."""
+    """Compiles what is needed or reads it from Numba's cache, which takes memory too."""
     spool = EdgeSpool(folder, weighted=weighted, name="first")
     end = np.array([0, 1], np.int32)
     spool.add(end, end[::-1].copy(), np.ones(2, np.float32))

@@ -87,7 +87,7 @@ class Store:
     def node_ids(self, start: int, stop: int) -> Any:
         """The user's ids of the nodes from `start` up to `stop`, as an Arrow array.
 
-        Its type is int64 or large_string. Where a store has no ids, they are node numbers.
+        Its type is int64 or large_string. If a store has no ids, they are node numbers.
         """
         import pyarrow as pa
 
@@ -151,7 +151,7 @@ def open_store(path: str | Path, *, verify: bool = True) -> Store:
 
 
 def _map(folder: Path, name: str, array: Array) -> Any:
-    """The array as the file has it, read only where it is looked at."""
+    """The array as the file has it, read from disk as it is used."""
     path = file_of(folder, name)
     if array.num_bytes == 0:  # nothing can be mapped
         return np.empty(array.shape, DTYPES[array.dtype])

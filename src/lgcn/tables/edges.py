@@ -34,7 +34,7 @@ _PIECES = 64  # of the rows, so that no thread waits long for another
 class EdgeList:
     """Edges in node numbers, in parts: no self-loops, no unknown nodes; these are counted.
 
-    ``weights`` is ``None`` where all are one.
+    `weights` is `None` if all are one.
     """
 
     sources: list[Any] = field(default_factory=list)
@@ -66,7 +66,7 @@ def read_edges(
 
     Args:
         table: The edge table.
-        source_column, target_column, weight_column: Its columns, no weights where that is ``None``.
+        source_column, target_column, weight_column: Its columns; no weights if that is `None`.
         index: The nodes.
         nodes: The node table's name, for messages.
         drop_unknown: Leave out edges that name no node, instead of refusing the table.
@@ -188,16 +188,16 @@ def to_adjacency(
 ) -> SortedEdges:
     """Sorts edges into ascending rows; of duplicate edges the heaviest stays.
 
-    Row i lists the sources of the edges to node i, and with ``directed=False`` the targets of the
+    Row i lists the sources of the edges to node i, and with `directed=False` the targets of the
     edges from it, too. The lists are emptied on the way, so that their memory is free.
 
     Args:
         sources, targets: Node numbers (int32), in any number of parts; no self-loops.
-        weights: Finite float32 of at least zero, in the same parts; ``None`` where all are one.
+        weights: Finite float32 of at least zero, in the same parts; `None` if all are one.
         num_nodes: Number of rows.
         directed: Whether only an edge's target aggregates from its source.
         keep_duplicates: Whether duplicate edges all stay, the lighter first.
-            (default: ``False``)
+            (default: `False`)
     """
     source, target = _join(sources), _join(targets)
     bits = np.empty(0, np.int32) if weights is None else _join(weights).view(np.int32)
@@ -242,7 +242,7 @@ def _join(parts: list[Any]) -> Any:
 
 
 def _cut(rowptr: Any, pieces: int) -> Any:
-    """Bounds of ``pieces`` groups of rows that have about as many entries each."""
+    """Bounds of `pieces` groups of rows that have about as many entries each."""
     cuts = np.searchsorted(rowptr, np.arange(1, pieces) * (rowptr[-1] / pieces))
     return np.concatenate([[0], cuts, [len(rowptr) - 1]]).clip(0, len(rowptr) - 1)
 
@@ -285,7 +285,7 @@ def _place(
 
 @jit
 def _insertion_sort(row: Any) -> None:
-    """Half the time of ``sort`` on the usual short rows."""
+    """Half the time of `sort` on the usual short rows."""
     for e in range(1, row.shape[0]):
         key = row[e]
         place = e

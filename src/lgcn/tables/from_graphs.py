@@ -118,14 +118,14 @@ def from_scipy(
 ) -> Graph:
     """Makes a graph from a SciPy sparse adjacency matrix.
 
-    The entry (i, j) is an edge from node i to node j; its value is the edge's weight, and a zero is
-    no edge. Where all values are one, the graph has no weights. Duplicate edges are merged, and
+    The entry (i, j) is an edge from node i to node j; its value is the edge's weight. Zeros are
+    not edges. If all values are one, the graph has no weights. Duplicate edges are merged, and
     the largest weight wins. Self-loops are left out.
 
     Args:
         adjacency: A sparse matrix or array of shape [N, N].
         x: Features, [N, F], an array, a tensor or a sparse matrix. (default: none)
-        y: Classes: integers, -1 where unknown; or names, `None` where unknown; or an [N, L] matrix
+        y: Classes: integers, -1 if unknown; or names, `None` if unknown; or an [N, L] matrix
             of zeros and ones. (default: none)
         directed: Whether only an edge's target aggregates from its source. (default: `False`,
             every edge counts both ways)

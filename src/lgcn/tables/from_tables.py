@@ -37,8 +37,8 @@ class Imported:
     Attributes:
         graph: The graph.
         notes: What a user should know about the import, one sentence each.
-        counts: Rows of the tables (``node_rows``, ``edge_rows``), and edges that were left out:
-            ``unknown_endpoints`` name no node, ``self_loops``, and ``duplicates`` of other edges
+        counts: Rows of the tables (`node_rows`, `edge_rows`), and edges that were left out:
+            `unknown_endpoints` name no node, `self_loops`, and `duplicates` of other edges
             (in an undirected graph, in either direction).
     """
 
@@ -143,7 +143,7 @@ def import_tables(
     check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(**node_options)
     source = open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
-    # Before the long work on the nodes, since it is where most mistakes are.
+    # Before the long work on the nodes: most mistakes are in the edges.
     edge_source = None
     if edges is not None:
         edge_source = open_table(edges, "edges", delimiter=delimiter, encoding=encoding)

@@ -25,7 +25,7 @@ ID_NAMES = ("id", "node", "node_id")
 
 
 class NodeArguments(TypedDict, total=False):
-    """What a user says about a node table's columns, see :func:`lgcn.from_tables`."""
+    """What a user says about a node table's columns, see `lgcn.from_tables`."""
 
     label_column: str | Sequence[str] | None
     label_separator: str | None
@@ -43,7 +43,7 @@ class NodeArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """The role of each column of a node table, and how to split; see :func:`lgcn.from_tables`."""
+    """The role of each column of a node table, and how to split; see `lgcn.from_tables`."""
 
     label_columns: Sequence[str] = ()
     label_separator: str | None = None
@@ -247,7 +247,7 @@ def node_data(
         options: What the columns are.
         notes: What a user should know is added here.
         name, first_line: The table's name and where its first row is, for messages.
-        need_features: Whether a table without feature columns is an error. (default: ``True``)
+        need_features: Whether a table without feature columns is an error. (default: `True`)
     """
     rowptr = torch.zeros(len(table) + 1, dtype=torch.int32)
     fields: dict[str, Any] = {}

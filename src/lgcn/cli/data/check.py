@@ -1,4 +1,4 @@
-"""``lgcn data check``: what was understood of a graph, and what looks wrong."""
+"""`lgcn data check`: what was understood of a graph, and what looks wrong."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -55,10 +55,10 @@ def check(
 
 
 def render(report: "GraphReport") -> RenderableType:
-    """The report with tables and bars: ``rich.print(render(report))``.
+    """The report with tables and bars: `rich.print(render(report))`.
 
     Args:
-        report: What :func:`lgcn.datasets.graph_report.check_graph` returned.
+        report: What `lgcn.datasets.graph_report.check_graph` returned.
     """
     sizes = _table(report.name)
     for name, value in _sizes(report):
@@ -91,7 +91,7 @@ def render(report: "GraphReport") -> RenderableType:
 
 
 def _table(title: str, *heads: str) -> Table:
-    """Without ``heads`` two columns; with them the second holds numbers."""
+    """Without `heads` two columns; with them the second holds numbers."""
     made = Table(
         title=Text(title, style="bold"), title_justify="left", show_header=bool(heads), box=None
     )

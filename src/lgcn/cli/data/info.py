@@ -1,4 +1,4 @@
-"""``lgcn data info``: the sizes of a data set or a graph store."""
+"""`lgcn data info`: the sizes of a data set or a graph store."""
 
 from rich.markup import escape
 from rich.table import Table
