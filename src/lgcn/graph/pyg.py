@@ -54,6 +54,8 @@ def adjacency_as_given(
 
 def arguments_from_pyg(data: Data) -> dict[str, Any]:
     """The arguments of `lgcn.Graph.from_edge_index` for PyG's `Data` or `Batch`."""
+    if not isinstance(data, Data):
+        raise ValueError(f"data must be PyG's Data or Batch, got {type(data).__name__}")
     adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
     if adjacency is None:
         raise ValueError("data must have edge_index or adj_t, got neither")
@@ -107,7 +109,9 @@ def _found_nodes(edge_index: Tensor) -> int:
     """The largest node number plus one. A number that cannot be a node number is refused."""
     if edge_index.numel() == 0:
         return 0
-    largest = int(edge_index.max())
+    smallest, largest = int(edge_index.min()), int(edge_index.max())
+    if smallest < 0:
+        raise ValueError(f"edge_index must number the nodes from 0 on, got node {smallest}")
     if largest > max(FOUND_NODES, 1000 * edge_index.size(1)):
         raise ValueError(
             f"edge_index must number the nodes from 0 on, got node {largest} in "

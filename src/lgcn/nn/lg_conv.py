@@ -155,7 +155,7 @@ class LGConv(RowLayer):
             edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
         """
         source, own = x if isinstance(x, tuple) else (x, x)
-        adjacency = self._adjacency(edge_index, edge_weight, source, own)
+        adjacency = self._checked_adjacency(edge_index, edge_weight, source, own)
         if not torch.is_grad_enabled() and not self.training:
             return self._by_blocks(source, own, adjacency)
         grid = self.select(source, own, adjacency)
@@ -244,6 +244,29 @@ class LGConv(RowLayer):
         # The grid of a block, and about as much of what the convolutions make.
         return 2 * min(MAX_GRID, self.grid_values(num_rows))
 
+    def _checked_adjacency(
+        self,
+        edge_index: Graph | CSR | Tensor,
+        edge_weight: Tensor | None,
+        source: Tensor,
+        own: Tensor | None,
+    ) -> CSR:
+        """The adjacency to select by, if the features fit the layer and the graph."""
+        for name, features in (("x", source), ("the target features", own)):
+            if features is not None and features.size(-1) != self.in_channels:
+                raise ValueError(
+                    f"{name} must have in_channels = {self.in_channels} features, "
+                    f"got shape {list(features.shape)}"
+                )
+        adjacency = self._adjacency(edge_index, edge_weight, source, own)
+        num_nodes = adjacency.rowptr.numel() - 1
+        if own is not None and own.size(0) != num_nodes:
+            raise ValueError(
+                f"x must have one row per node of the graph ({num_nodes}), "
+                f"got shape {list(own.shape)}"
+            )
+        return adjacency
+
     def _adjacency(
         self,
         edge_index: Graph | CSR | Tensor,
@@ -251,12 +274,6 @@ class LGConv(RowLayer):
         source: Tensor,
         own: Tensor | None,
     ) -> CSR:
-        for name, features in (("x", source), ("the target features", own)):
-            if features is not None and features.size(-1) != self.in_channels:
-                raise ValueError(
-                    f"{name} must have in_channels = {self.in_channels} features, "
-                    f"got shape {list(features.shape)}"
-                )
         if isinstance(edge_index, CSR):
             return edge_index
         if isinstance(edge_index, Graph):

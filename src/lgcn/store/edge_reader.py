@@ -78,7 +78,7 @@ class EdgeReader:
         # Rows with unknown nodes that count as bad are among those that were read.
         rows = self._rows + bad.count - (0 if numbering is None else numbering.num_refused)
         bad.check(
-            "None fits: check that id_column, source_column and target_column name the right "
+            "No edge fits: check that id_column, source_column and target_column name the right "
             "columns. "
             if numbering is not None and rows == numbering.num_refused > 0
             else ""

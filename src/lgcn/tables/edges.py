@@ -166,7 +166,7 @@ def _unknown_nodes(
     hint = ""
     if edges.num_unknown == edges.num_rows:
         hint = (
-            f"None fits: an id of {nodes} is {quoted(example)}. Check that id_column, "
+            f"No edge fits: the ids of {nodes} look like {quoted(example)}. Check that id_column, "
             "source_column and target_column name the right columns, and that both tables write "
             "ids alike. "
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from lgcn.errors import DataError, UsageError
+from lgcn.errors import DataError, UsageError, did_you_mean
 from lgcn.graph import Graph
 from lgcn.graph.splits import fraction_split, random_split
 from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
@@ -72,7 +72,7 @@ class NodeOptions:
             )
         if chosen and not self.label_columns:
             raise UsageError(
-                f"{chosen[0]} needs labels to split by. Name their column in label_column"
+                f"a split by {chosen[0]} needs labels. Name their column in label_column"
             )
 
     @classmethod
@@ -81,8 +81,8 @@ class NodeOptions:
         unknown = sorted(arguments.keys() - NodeArguments.__annotations__.keys())
         if unknown:
             raise UsageError(
-                f"{unknown[0]} is not an option of a node table. "
-                f"The options are {', '.join(NodeArguments.__annotations__)}"
+                f"{unknown[0]} is not an option of a node table; "
+                f"{did_you_mean(unknown[0], NodeArguments.__annotations__)}"
             )
         given: dict[str, Any] = dict(arguments)
         return cls(
