@@ -1,6 +1,7 @@
 """What `lgcn predict` writes and prints."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_names_of_nodes_and_classes_are_used(lgcn_, place: Path):
 
 
 def test_several_labels_share_a_cell(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    several = lgcn.datasets.DATASETS["synthetic"]._replace(load=several_labels)
+    several = replace(lgcn.datasets.DATASETS["synthetic"], load=several_labels)
     monkeypatch.setitem(lgcn.datasets.DATASETS, "several", several)
     lgcn_("train", "--dataset", "several", "--set", "max_epochs=30", "--out", "a")
     assert lgcn_("predict", "a", "--output", "p.csv").code == 0

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_train_says_both_rules_and_what_is_next(lgcn_):
 
 
 def test_label_accuracy_is_shown_as_no_f1(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    several = lgcn.datasets.DATASETS["synthetic"]._replace(load=several_labels)
+    several = replace(lgcn.datasets.DATASETS["synthetic"], load=several_labels)
     monkeypatch.setitem(lgcn.datasets.DATASETS, "several", several)
     output = lgcn_("train", "--dataset", "several", "--set", "max_epochs=2", "--out", "a")
     assert "share of node-label pairs (not F1)" in output.out

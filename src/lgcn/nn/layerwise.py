@@ -73,7 +73,7 @@ def layerwise(
     if not isinstance(model, RowModel):
         raise UsageError(
             f"{type(model).__name__} cannot be computed layer by layer: it lacks the methods of "
-            "lgcn.nn.rows.RowModel. Omit the memory limit (memory) to compute all rows at once"
+            "lgcn.nn.rows.RowModel. Compute all rows at once, without memory"
         )
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")
