@@ -15,13 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from lgcn.store.edge_buckets import sorted_rows
-from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.new_store_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.write_store import encode_features, uint8_scale
 from lgcn.store.writer import StoreWriter
@@ -187,12 +186,12 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
     rowptr.write(np.zeros(1, np.int64))
     written = 0
     for rows in sorted_rows(
-        cast(EdgeSpool, edges),  # it only needs the edges
+        edges,
         edges.num_nodes,
         folder=writer.scratch,
         memory=memory,
         directed=False,
-        on_progress=lambda done, total: progress("edges", done, total),
+        on_progress=progress,
     ):
         col.write(rows.col.numpy().astype(np.int32, copy=False))
         rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + written)

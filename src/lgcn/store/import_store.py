@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -289,7 +288,7 @@ def _write_rows(
         directed=directed,
         keep_self_loops=keep_self_loops,
         keep_duplicates=keep_duplicates,
-        on_progress=partial(progress, "sort edges"),
+        on_progress=progress,
     ):
         rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + entries)
         col.write(rows.col.numpy())
