@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lgcn import Graph
-from lgcn.store.open_store import write_store
+from lgcn.store.write_store import write_store
 
 from .stores import RandomGraph
 

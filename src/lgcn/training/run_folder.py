@@ -18,7 +18,7 @@ none: they notice when the run is replaced while they read it, and raise an erro
 
 A run folder may come from a stranger. No code in it is executed. It cannot name other files to be
 written, and it cannot switch a check off: its settings must pass
-:mod:`lgcn.datasets.stored_options`.
+:func:`lgcn.datasets.registry.check_options`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lgcn.datasets.stored_options import check_options
+from lgcn.datasets.registry import check_options
 from lgcn.errors import (
     START_AGAIN,
     CheckpointError,

@@ -96,7 +96,7 @@ def _flags(
     delimiter: Annotated[str | None, _option("Delimiter of text files. Default: detected.")] = None,
     encoding: Annotated[str | None, _option("Encoding of text files. Default: utf-8.")] = None,
 ) -> None:
-    """The flags that :func:`takes_tables` adds, with the names of lgcn.from_tables."""
+    """The flags that `takes_tables` adds, with the names of lgcn.from_tables."""
 
 
 def takes_tables(
@@ -105,7 +105,7 @@ def takes_tables(
     only: Collection[str] | None = None,
     leave_out: Collection[str] = (),
 ) -> Callable[..., None]:
-    """Adds the flags above to a command, which gets those that were set as a dict ``tables``.
+    """Adds the flags above to a command, which gets those that were set as a dict `tables`.
 
     Args:
         command: The command.

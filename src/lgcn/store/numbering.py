@@ -36,8 +36,8 @@ class KnownNodes:
 
     Attributes:
         integer: Whether ids are whole numbers, else strings.
-        num_unknown: Edges so far that name no node and are left out.
-        num_refused: Edges so far that name no node and count as bad rows.
+        num_unknown: Edges so far that name an unknown node and are left out.
+        num_refused: Edges so far that name an unknown node and count as bad rows.
     """
 
     def __init__(self, index: NodeIndex, nodes: str, drop: bool) -> None:
@@ -46,7 +46,7 @@ class KnownNodes:
         self.num_unknown = self.num_refused = 0
 
     def number(self, batch: EdgeBatch, ends: tuple[str, str], bad: BadRows) -> tuple[Any, Any, Any]:
-        """Sources and targets as integers, and a mask of the edges to keep, ``None`` for all."""
+        """Sources and targets as integers, and a mask of the edges to keep, `None` for all."""
         source, target = (self._index.find(ids) for ids in (batch.source, batch.target))
         known = (source >= 0) & (target >= 0)
         rows = np.flatnonzero(~known)
@@ -87,19 +87,19 @@ class NewTexts:
         self.index = GrowingIndex(integer=False, memory=memory)
 
     def number(self, batch: EdgeBatch, ends: tuple[str, str], bad: BadRows) -> tuple[Any, Any, Any]:
-        """As of :class:`KnownNodes`; all edges are kept."""
+        """As of `KnownNodes`; all edges are kept."""
         source, target = self.index.number(batch.source, batch.target)
         return source, target, None
 
     def check_header(self, source: TableSource, ends: tuple[str, str]) -> None:
-        """As of :class:`KnownNodes`; of use once all edges were read."""
+        """As of `KnownNodes`; useful once all edges were read."""
         index: Any = self.index  # which can be searched as a NodeIndex can
         refuse_edge_as_header(source, ends, index)
 
     def resolve(
         self, spool: EdgeSpool, folder: Path, memory: int, progress: OnProgress
     ) -> tuple[EdgeSpool, int, Any]:
-        """The edges in node numbers, the number of nodes, and their ids if these are not it."""
+        """The edges in node numbers, the number of nodes, and their ids (`None`: 0, 1, ...)."""
         return spool, len(self.index), self.index.ids()
 
 
@@ -116,7 +116,7 @@ class NewIntegers:
         self._low, self._high = 2**63 - 1, -(2**63)
 
     def number(self, batch: EdgeBatch, ends: tuple[str, str], bad: BadRows) -> tuple[Any, Any, Any]:
-        """As of :class:`KnownNodes`; the integers are the ids."""
+        """As of `KnownNodes`; the integers are the ids."""
         source, target = as_integers(batch.source), as_integers(batch.target)
         for ids in (source, target):
             if len(ids):
@@ -127,9 +127,9 @@ class NewIntegers:
     def resolve(
         self, spool: EdgeSpool, folder: Path, memory: int, progress: OnProgress
     ) -> tuple[EdgeSpool, int, Any]:
-        """As of :class:`NewTexts`."""
+        """As of `NewTexts`."""
         num_nodes = self._high + 1
-        # At most two ids an edge: where more would be needed, not half of the numbers occur.
+        # An edge has at most two ids: if more were needed, less than half of the numbers occur.
         if self._low >= 0 and num_nodes <= min(MAX_NODES, 4 * spool.num_edges):
             if num_nodes // 8 > memory:
                 raise DataError(

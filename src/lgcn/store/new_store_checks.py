@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lgcn.errors import UsageError
 from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
+from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_kind
 from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.numbers import whole_number
 from lgcn.utils.sizes import parse_memory
@@ -22,7 +24,7 @@ def feature_kind(features: str) -> None:
 
 
 def check_target(path: Path, overwrite: bool) -> None:
-    """Refuses a path that exists; with ``overwrite``, one that is not a store and nothing else."""
+    """Refuses a path that exists; with `overwrite`, only one that is not purely a store."""
     if not os.path.lexists(path):
         return
     if not overwrite:
@@ -41,6 +43,21 @@ def check_new_store(path: Path, features: str, memory: str, overwrite: bool) -> 
     feature_kind(features)
     parse_memory(memory)
     check_target(path.absolute(), overwrite)
+
+
+def check_import(
+    path: Path, edges: Sequence[Path], features: str, memory: str, overwrite: bool, **tables: Any
+) -> None:
+    """Refuses what can be known to be wrong with an import before tables are read.
+
+    Args:
+        path, features, memory, overwrite, **tables: See `lgcn.store.import_store.import_store`.
+        edges: The files of edges.
+    """
+    check_new_store(path, features, memory, overwrite)
+    for file in edges:
+        table_kind(file, "edges", EDGE_SUFFIXES)
+    check_tables(None, **{"nodes": None, **tables})
 
 
 def foreign_files(folder: Path) -> list[str]:

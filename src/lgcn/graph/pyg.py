@@ -1,4 +1,4 @@
-"""Graphs from what PyG users have, and back: ``edge_index``, sparse adjacencies, ``Data``."""
+"""Graphs from what PyG users have, and back: `edge_index`, sparse adjacencies, `Data`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def simple_adjacency(
     edge_weight: Tensor | None = None,
     directed: bool = False,
 ) -> CSR:
-    """The adjacency of :meth:`lgcn.Graph.from_edge_index`, which describes the arguments."""
+    """The adjacency of `lgcn.Graph.from_edge_index`, which describes the arguments."""
     edge_index, num_nodes = _counted(edge_index, num_nodes, x)
     if _is_sparse(edge_index):
         matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
@@ -47,13 +47,15 @@ def adjacency_as_given(
     x: Any = None,
     edge_weight: Tensor | None = None,
 ) -> CSR:
-    """The adjacency of :meth:`lgcn.Graph.as_given`."""
+    """The adjacency of `lgcn.Graph.as_given`."""
     edge_index, num_nodes = _counted(edge_index, num_nodes, x)
     return to_csr(edge_index, num_nodes, num_nodes, edge_weight)
 
 
 def arguments_from_pyg(data: Data) -> dict[str, Any]:
-    """The arguments of :meth:`lgcn.Graph.from_edge_index` for PyG's ``Data`` or ``Batch``."""
+    """The arguments of `lgcn.Graph.from_edge_index` for PyG's `Data` or `Batch`."""
+    if not isinstance(data, Data):
+        raise ValueError(f"data must be PyG's Data or Batch, got {type(data).__name__}")
     adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
     if adjacency is None:
         raise ValueError("data must have edge_index or adj_t, got neither")
@@ -76,7 +78,7 @@ def arguments_from_pyg(data: Data) -> dict[str, Any]:
 
 
 def to_pyg(graph: Graph) -> Data:
-    """See :meth:`lgcn.Graph.to_pyg`."""
+    """See `lgcn.Graph.to_pyg`."""
     data = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
     if graph.x is not None:
         data["x"] = graph.features()
@@ -92,7 +94,7 @@ def _is_sparse(edge_index: Tensor) -> bool:
 
 
 def _counted(edge_index: Tensor, num_nodes: int | None, x: Any) -> tuple[Tensor, int]:
-    """The edges, checked, and the number of nodes: as given, else of ``x``, else of the edges."""
+    """The edges, checked, and the number of nodes: as given, else of `x`, else of the edges."""
     sparse = _is_sparse(edge_index)
     if not sparse:
         edge_index = as_edge_index(edge_index)
@@ -107,7 +109,9 @@ def _found_nodes(edge_index: Tensor) -> int:
     """The largest node number plus one. A number that cannot be a node number is refused."""
     if edge_index.numel() == 0:
         return 0
-    largest = int(edge_index.max())
+    smallest, largest = int(edge_index.min()), int(edge_index.max())
+    if smallest < 0:
+        raise ValueError(f"edge_index must number the nodes from 0 on, got node {smallest}")
     if largest > max(FOUND_NODES, 1000 * edge_index.size(1)):
         raise ValueError(
             f"edge_index must number the nodes from 0 on, got node {largest} in "

@@ -11,18 +11,18 @@ from lgcn.datasets.graph_counts import class_counts
 from lgcn.graph import Graph
 
 if TYPE_CHECKING:
-    from lgcn.datasets.check import GraphReport
+    from lgcn.datasets.graph_report import GraphReport
 
 
 def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
     """What looks wrong, the worst first."""
     if report.nodes == 0:
-        return ["the graph has no node"]
+        return ["the graph has no nodes"]
     found = []
     if graph.num_edges == 0:
         found.append(
-            "there is no edge: every node is classified by its own features alone. Do the ids of "
-            "the two tables match?"
+            "the graph has no edges: every node is classified by its own features alone. Do the "
+            "ids of the two tables match?"
         )
     if graph.x is None or report.features == 0:
         found.append(
@@ -59,7 +59,7 @@ def _class_warnings(counts: dict[str, int]) -> list[str]:
         )
     if present.get("-1"):
         found.append(
-            f"class '-1' has {_number(present['-1'], 'node')}; where that means no label, leave "
+            f"class '-1' has {_number(present['-1'], 'node')}; if that means no label, leave "
             "the cells empty"
         )
     return found

@@ -1,13 +1,12 @@
-"""What is known about a graph before it is trained on: `lgcn data check`."""
+"""What is known about a graph before it is trained on."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcn.datasets.check_warnings import warnings_of
 from lgcn.datasets.graph_counts import (
     class_counts,
     degree_histogram,
@@ -16,14 +15,18 @@ from lgcn.datasets.graph_counts import (
     homophily,
     labelled_nodes,
 )
+from lgcn.datasets.report_warnings import warnings_of
 from lgcn.graph import SPLITS, Graph
 from lgcn.graph.statistics import suggest_k
 from lgcn.ops.structure import check_range
 
+if TYPE_CHECKING:
+    from lgcn.datasets.graph_source import GraphSource
+
 
 @dataclass(frozen=True)
 class GraphReport:
-    """What :func:`check_graph` found.
+    """What `check_graph` found.
 
     Args:
         name: Name of the graph.
@@ -32,7 +35,7 @@ class GraphReport:
         directed: Whether some edge has no reverse of the same weight.
         weighted: Whether edges have weights.
         isolated_nodes, self_loops, duplicate_edges: How many the graph has after the import
-            (``imported`` has what the import removed).
+            (`imported` has what the import removed).
         components, largest_component: Number of connected components, and of nodes in the largest.
         degree: Smallest, mean, median and largest number of neighbours.
         degree_histogram: Nodes by number of neighbours, in powers of two.
@@ -43,9 +46,9 @@ class GraphReport:
         labelled_nodes: Nodes of a known class; with several labels, nodes in a split.
         splits: Nodes in each split.
         homophily: Share of the edges between labelled nodes that join nodes of one class, without
-            self-loops. ``None`` if there is no such edge, or nodes can have several labels.
+            self-loops. `None` if there is no such edge, or nodes can have several labels.
         homophily_by_chance: What random edges between the same edge ends would give.
-        suggested_k: See :func:`lgcn.graph.statistics.suggest_k`.
+        suggested_k: See `lgcn.graph.statistics.suggest_k`.
         imported: Counts of the import: rows, duplicates, self-loops and the like.
         notes: Notes of the import and of the encoder.
         warnings: What looks wrong.
@@ -82,16 +85,30 @@ class GraphReport:
         return asdict(self)
 
 
+def check_source(source: GraphSource) -> GraphReport:
+    """Loads a graph and reports on it; of tables, also on what their import left out.
+
+    Args:
+        source: Where the graph comes from.
+    """
+    if source.dataset != "tables":
+        return check_graph(source.load())
+    from lgcn.tables.from_tables import import_tables  # imports pyarrow
+
+    imported = import_tables(**source.options)
+    return check_graph(imported.graph, imported)
+
+
 def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
     """Counts what a user should know about a graph, and says what looks wrong.
 
     Args:
         graph: Any graph.
-        imported: What :func:`~lgcn.tables.from_tables.import_tables` returned; its ``notes`` and
-            ``counts`` become part of the report. (default: none)
+        imported: What `import_tables` returned; its `notes` and
+            `counts` become part of the report. (default: none)
     """
     graph = graph.to("cpu")
-    check_range(graph.rowptr, graph.col, graph.num_nodes)  # again only where they changed
+    check_range(graph.rowptr, graph.col, graph.num_nodes)  # again only if they changed
     degree = degrees(graph)
     share, by_chance = homophily(graph)
     encoder = graph.encoder
@@ -132,3 +149,25 @@ def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
         notes=notes,
     )
     return replace(report, warnings=warnings_of(graph, report, degree))
+
+
+def graph_sizes(graph: Graph) -> dict[str, Any]:
+    """The sizes of a graph of any size, without the parts of a report that take long."""
+    degree = graph.rowptr.diff()
+    sizes: dict[str, Any] = {
+        "name": graph.name,
+        "graphs": graph.num_graphs,
+        "nodes": graph.num_nodes,
+        "undirected_edges": graph.num_edges // 2,
+        "mean_degree": round(graph.num_edges / max(graph.num_nodes, 1), 2),
+        "largest_degree": int(degree.max()) if graph.num_nodes else 0,
+        "isolated_nodes": int((degree == 0).sum()),
+        "features": graph.num_features,
+        "classes": graph.num_classes,
+        "labels": "several per node" if graph.multi_label else "one per node",
+        "setting": "inductive" if graph.inductive else "transductive",
+    }
+    for split in SPLITS:
+        mask = graph.mask(split)
+        sizes[f"{split}_nodes"] = 0 if mask is None else int(mask.sum())
+    return sizes

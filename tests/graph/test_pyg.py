@@ -197,7 +197,7 @@ def test_a_graph_of_both_directions_is_that_of_pyg(
     num_nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if num_nodes > 4:  # stands for more nodes than a product of two numbers has room for
-        monkeypatch.setattr("lgcn.graph.convert.MAX_SQUARED", 1)
+        monkeypatch.setattr("lgcn.graph.pyg.MAX_SQUARED", 1)
     edges = torch.randint(40, (2, 300))
     weight = torch.rand(300)
     graph = Graph.from_edge_index(edges, 40, edge_weight=weight)

@@ -19,7 +19,7 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.graph.features import checked_matrix, sparse_tensor
-from lgcn.tables.edges import to_adjacency
+from lgcn.tables.edges import edge_weights, to_adjacency
 from lgcn.tables.labels import ColumnLabels, read_label_columns
 from lgcn.tables.nodes import NodeOptions, node_data
 from lgcn.tables.open_table import read_table
@@ -118,14 +118,14 @@ def from_scipy(
 ) -> Graph:
     """Makes a graph from a SciPy sparse adjacency matrix.
 
-    The entry (i, j) is an edge from node i to node j; its value is the edge's weight, and a zero is
-    no edge. Where all values are one, the graph has no weights. Duplicate edges are merged, and
+    The entry (i, j) is an edge from node i to node j; its value is the edge's weight. Zeros are
+    not edges. If all values are one, the graph has no weights. Duplicate edges are merged, and
     the largest weight wins. Self-loops are left out.
 
     Args:
         adjacency: A sparse matrix or array of shape [N, N].
         x: Features, [N, F], an array, a tensor or a sparse matrix. (default: none)
-        y: Classes: integers, -1 where unknown; or names, `None` where unknown; or an [N, L] matrix
+        y: Classes: integers, -1 if unknown; or names, `None` if unknown; or an [N, L] matrix
             of zeros and ones. (default: none)
         directed: Whether only an edge's target aggregates from its source. (default: `False`,
             every edge counts both ways)
@@ -174,11 +174,9 @@ def _to_rows(source: Any, target: Any, weights: Any, num_nodes: int, directed: b
 
 def _weights(values: Any, what: str) -> Any:
     try:
-        with np.errstate(over="ignore"):
-            weights = np.array(values, np.float64).astype(np.float32) + np.float32(0)
+        weights, wrong = edge_weights(np.array(values, np.float64))
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be a number for every edge: {error}") from error
-    wrong = ~((weights >= 0) & (weights < np.inf))
     if wrong.any():
         raise DataError(
             f"{what} must be a finite number of at least 0 for every edge, "

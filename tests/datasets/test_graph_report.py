@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn import Graph, load_dataset
-from lgcn.datasets.check import check_graph
+from lgcn.datasets.graph_report import check_graph
 from lgcn.graph.statistics import feature_length, labels_per_class, suggest_k
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.training.choose import neighbours_agree
@@ -213,7 +213,7 @@ def test_a_graph_that_changed_is_checked_again() -> None:
 
 def test_no_node() -> None:
     report = check_graph(Graph(torch.zeros(1, dtype=torch.long), torch.empty(0, dtype=torch.long)))
-    assert report.warnings == ["the graph has no node"]
+    assert report.warnings == ["the graph has no nodes"]
     assert report.suggested_k == 8
 
 
@@ -263,7 +263,7 @@ def test_a_good_graph_has_no_warning() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"edges": torch.empty(2, 0, dtype=torch.long)}, "there is no edge"),
+        ({"edges": torch.empty(2, 0, dtype=torch.long)}, "the graph has no edges"),
         ({"x": None}, "no features"),
         ({"x": torch.full((200, 2), float("nan"))}, "NaN or infinite"),
         ({"y": None}, "no node has a label"),

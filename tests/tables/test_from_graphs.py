@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
-from lgcn.tables.convert import from_networkx, from_scipy
+from lgcn.tables.from_graphs import from_networkx, from_scipy
 
 
 def karate() -> Any:
