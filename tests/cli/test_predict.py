@@ -83,5 +83,12 @@ def test_a_graph_that_does_not_fit_is_refused(lgcn_, trained: Path, command: str
     more = ["--output", "p.csv"] if command == "predict" else []
     output = lgcn_(command, trained, "--dataset", "digits", *more)
     assert output.code == 2
-    assert "the model wants 8 features per node, digits has 64" in output.err
+    assert "digits has 64" in output.err
+    assert "8 features" in output.err
     assert not (place / "p.csv").exists()
+
+
+def test_predictions_and_json_are_not_mixed(lgcn_, run_on_store: Path):
+    output = lgcn_("predict", run_on_store, "--output", "/dev/stdout", "--json")
+    assert output.code == 2
+    assert "--json" in output.message

@@ -268,30 +268,30 @@ def test_a_good_graph_has_no_warning() -> None:
         ({"x": torch.full((200, 2), float("nan"))}, "NaN or infinite"),
         ({"y": None}, "no node has a label"),
         ({"y": torch.full((200,), -1)}, "no node has a label"),
-        ({"y": torch.zeros(200, dtype=torch.long)}, "all labelled nodes are of one class"),
-        ({"y": (torch.arange(200) == 3).long()}, "fewer than two labelled nodes in 1 class ('1')"),
-        ({"y": (torch.arange(200) < 4).long()}, "very unequal, from 4 to 196"),
-        ({"y": torch.arange(200) % 2}, "no more often (0.00) than chance would (0.50)"),
+        ({"y": torch.zeros(200, dtype=torch.long)}, "another class"),
+        ({"y": (torch.arange(200) == 3).long()}, "1 class ('1')"),
+        ({"y": (torch.arange(200) < 4).long()}, "from 4 to 196"),
+        ({"y": torch.arange(200) % 2}, "(0.00) than chance would (0.50)"),
         ({"label_names": ("-1", "1")}, "class '-1' has 100 nodes"),
-        ({"train_mask": torch.zeros(200, dtype=torch.bool)}, "no node is in the train split"),
+        ({"train_mask": torch.zeros(200, dtype=torch.bool)}, "train split"),
         (
             {"train_mask": torch.arange(200) < 100, "label_names": ("a", "b")},
-            "no training node has 1 class that others have ('b')",
+            "1 class that others have ('b')",
         ),
         (
             {
                 "y": torch.eye(2)[(torch.arange(200) >= 100).long()],
                 "train_mask": torch.arange(200) >= 100,
             },
-            "no training node has 1 label that others have ('0')",
+            "1 label that others have ('0')",
         ),
-        ({"edges": torch.tensor([[0, 1], [1, 2]])}, "98% of the nodes have no edge (197)"),
+        ({"edges": torch.tensor([[0, 1], [1, 2]])}, "no edge (197)"),
         (
             {
                 "edges": torch.stack([torch.zeros(199, dtype=torch.long), torch.arange(1, 200)]),
                 "node_ids": np.array(["unknown"] + [f"n{i}" for i in range(1, 200)]),
             },
-            "node 'unknown' is joined with 199 of the 200 nodes",
+            "'unknown' is joined with 199 of the 200",
         ),
     ],
 )
@@ -306,7 +306,7 @@ def test_duplicates_and_sparse_features() -> None:
     x = torch.eye(2).to_sparse_csr()
     x.values()[0] = float("inf")
     warnings = check_graph(Graph.as_given(edges, 2, x=x)).warnings
-    assert any("1 duplicate edge: repeats of another edge" in warning for warning in warnings)
+    assert any("1 duplicate edge" in warning for warning in warnings)
     assert any("NaN or infinite" in warning for warning in warnings)
 
 

@@ -93,8 +93,8 @@ def test_several_labels_a_node() -> None:
     [
         ({"label_names": ["a"]}, r"label_names must have one name per class \(3\), got 1"),
         ({"node_ids": [1, 2]}, r"node_ids must have one id per node \(3\), got shape \[2\]"),
-        ({"abstain_below": 1.5}, r"abstain_below must be a number from 0 to 1, got 1.5"),
-        ({"abstain_below": "high"}, r"abstain_below must be a number from 0 to 1, got 'high'"),
+        ({"abstain_below": 1.5}, r"abstain_below must .*0 to 1, got 1.5"),
+        ({"abstain_below": "high"}, r"abstain_below must .*0 to 1, got 'high'"),
         ({"temperature": 0}, r"temperature must be from"),
     ],
 )

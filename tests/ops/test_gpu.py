@@ -9,7 +9,7 @@ from lgcn import Graph, LGConv
 from lgcn.ops import atomics, k_largest, k_largest_values, reference, spmm
 from lgcn.ops.k_largest import k_largest_grid
 
-from ..graphs import assert_same, random_graph
+from .graphs import assert_same, random_graph
 
 pytestmark = [
     pytest.mark.gpu,

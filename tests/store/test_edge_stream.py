@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from lgcn.tables.from_tables import import_tables
 
-from .tables import assert_same, imported, random_tables
+from .stores import assert_same, imported, random_tables
+
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
 @pytest.mark.filterwarnings("ignore:column 'color' has categories")

@@ -1,13 +1,38 @@
-"""Which room of the package may import which: ``[tool.importlinter]`` in pyproject.toml."""
+"""The package as a whole: its public names, and which room may import which.
+
+The order of the rooms is in ``[tool.importlinter]`` of pyproject.toml.
+"""
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import lgcn
+
+
+@pytest.mark.parametrize("name", lgcn.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    value = getattr(lgcn, name)
+    assert value.__name__ == name
+    assert value.__doc__
+    assert name in dir(lgcn)
+
+
+def test_other_names_are_not() -> None:
+    with pytest.raises(AttributeError, match="nope"):
+        lgcn.nope  # noqa: B018
+
+
+def test_names_are_imported_when_they_are_used() -> None:
+    code = "import sys, lgcn; assert 'torch' not in sys.modules; lgcn.load_run"
+    code += "; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(lgcn.__file__).parent

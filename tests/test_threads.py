@@ -14,7 +14,7 @@ from lgcn.paper.baselines.planetoid.training import train_planetoid
 from lgcn.training import Settings, step, train
 from lgcn.training.models import model_names
 
-from .graphs import digest, settings, small_graph
+from .training.graphs import digest, settings, small_graph
 
 
 @contextmanager

@@ -14,7 +14,9 @@ from lgcn.store.node_stream import NodeStream
 from lgcn.tables.from_tables import import_tables
 from lgcn.tables.open_table import open_table
 
-from .tables import assert_same, imported, random_tables
+from .stores import assert_same, imported, random_tables
+
+pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "uint8"])

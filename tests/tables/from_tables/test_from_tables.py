@@ -282,7 +282,7 @@ EDGE_CSV = "source,target,w\na,b,1\nb,c,2\n"
             "id,size\n1,1\n2,2\n",
             "source,target\n1,2\n1,zwei\n",
             {"label_column": None, "split_column": None},
-            r"e\.csv, line 3, column 'target': must be a whole number, got 'zwei'.*n\.csv",
+            r"e\.csv, line 3, column 'target': must .* got 'zwei'.*n\.csv",
         ),
     ],
 )
@@ -308,10 +308,10 @@ def test_bad_files(
         ({"id_column": "topic"}, "'topic' is named in id_column and in label_column"),
         ({"source_column": "source"}, "given together"),
         ({"source_column": "w", "target_column": "w"}, "must differ"),
-        ({"weight_column": "source"}, "weight_column must not be one of an edge's ends"),
-        ({"weight_column": "missing"}, "weight_column must be one of its columns, got 'missing'"),
-        ({"id_column": "missing"}, "id_column must be one of its columns, got 'missing'"),
-        ({"label_column": "missing"}, "label_column must be one of its columns, got 'missing'"),
+        ({"weight_column": "source"}, r"weight_column must .*edge's ends"),
+        ({"weight_column": "missing"}, r"weight_column must .*columns, got 'missing'"),
+        ({"id_column": "missing"}, r"id_column must .*columns, got 'missing'"),
+        ({"label_column": "missing"}, r"label_column must .*columns, got 'missing'"),
         ({"text_columns": ["size"], "numeric_columns": "size"}, "'size' is named in numeric"),
     ],
 )

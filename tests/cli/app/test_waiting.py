@@ -13,7 +13,7 @@ from lgcn.inference import predictions
 from lgcn.store import generate
 from lgcn.training import Run, loop
 
-from .small import write_npz
+from ..small import write_npz
 
 HEAVY = {"torch", "torch_geometric", "numba", "sklearn", "scipy"}
 MISTAKES = [

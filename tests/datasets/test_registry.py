@@ -1,3 +1,5 @@
+"""Data sets by name: what is listed, how options are passed, and mistakes in names."""
+
 from pathlib import Path
 
 import pytest
