@@ -124,7 +124,7 @@ PAIR = np.array([[1, 2]])
         (PAIR, {"features": "int8"}, "features must be one of"),
         (PAIR, {"unknown_nodes": "ask"}, "unknown_nodes"),
         (PAIR, {"label_column": "l"}, "Give nodes"),
-        (PAIR, {"labels_column": "l"}, r"labels_column .*option .* label_column, "),
+        (PAIR, {"labels_column": "l"}, r"labels_column .*option .*label_column"),
         (PAIR, {"source_column": "s"}, "together"),
         (None, {}, "nothing to import"),
         (3, {}, "edges must be a path"),
