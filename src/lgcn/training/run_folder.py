@@ -141,6 +141,32 @@ class Run:
         record = {"format": FORMAT, "settings": settings.to_dict(), "model": vars(spec)}
         self.write_json("run.json", record)
 
+    @contextmanager
+    def begin(
+        self,
+        settings: Settings,
+        spec: ModelSpec,
+        encoder: FeatureEncoder | None,
+        *,
+        overwrite: bool,
+    ) -> Iterator[None]:
+        """Starts a new run, and trains it while the block runs.
+
+        A run that fails before its first checkpoint leaves nothing behind. It stays if a write
+        failed: the message of that error says how to resume it.
+        """
+        if self.holds_work and not overwrite:  # may have appeared since the caller looked
+            raise UsageError(f"{self.folder} already holds a run; choose another --out")
+        try:
+            self.start(settings, spec, encoder)
+            yield
+        except WriteError:
+            raise
+        except BaseException:
+            if not self.holds_work:
+                self.clear()
+            raise
+
     def other_files(self) -> bool:
         """Whether the folder holds files that do not belong to a run."""
         names = (path.name for path in self.folder.iterdir())
