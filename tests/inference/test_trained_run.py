@@ -15,7 +15,7 @@ from lgcn.datasets.graph_source import choose_source
 from lgcn.errors import CheckpointError, DataError, UsageError
 from lgcn.inference import TrainedRun
 from lgcn.store.open_store import write_store
-from lgcn.training import Config, Run, train
+from lgcn.training import Run, Settings, train
 from lgcn.training.prepare import prepare_training
 
 SMALL = {"hidden_channels": 8, "k": 4, "num_layers": 1, "max_epochs": 5, "lr": 0.05}
@@ -47,7 +47,7 @@ def on_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def on_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "run"
-    settings = Config.create(**SMALL, dataset="synthetic", dataset_options=GRAPH)
+    settings = Settings.create(**SMALL, dataset="synthetic", dataset_options=GRAPH)
     train(synthetic(**GRAPH), settings, out=folder)
     return folder
 
@@ -103,7 +103,7 @@ def test_scores_embeddings_and_graph(on_graph: Path) -> None:
     torch.testing.assert_close(run.embed(layer=0), model.embed(graph.x, graph, layer=0).detach())
     assert run.class_names == ("0", "1", "2")
     assert run.temperature == run.result()["temperature"]
-    assert run.settings.k == 4
+    assert run.settings.model.k == 4
     assert "run" in repr(run)
 
 
@@ -190,10 +190,10 @@ def test_data_of_the_training_may_be_gone(on_tables: Path, tmp_path: Path) -> No
 
 
 def test_a_run_that_is_replaced_is_noticed(tmp_path: Path) -> None:
-    settings = Config.create(**SMALL, dataset="synthetic", dataset_options=GRAPH)
+    settings = Settings.create(**SMALL, dataset="synthetic", dataset_options=GRAPH)
     train(synthetic(**GRAPH), settings, out=tmp_path / "run")
     trained = TrainedRun(tmp_path / "run")
-    train(synthetic(**GRAPH), replace(settings, seed=1), out=tmp_path / "run")
+    train(synthetic(**GRAPH), settings.replace(seed=1), out=tmp_path / "run")
     with pytest.raises(CheckpointError, match="replaced"):
         trained.predict()
 

@@ -7,7 +7,7 @@ import pytest
 
 from lgcn.datasets.graph_source import GraphSource, choose_source
 from lgcn.errors import DataError, Interrupted, TrainingInterrupted, UsageError
-from lgcn.training import Config, Run, loop
+from lgcn.training import Run, Settings, loop
 from lgcn.training.prepare import (
     new_folder,
     prepare_training,
@@ -40,12 +40,12 @@ def test_later_settings_override_earlier_ones(place: Path) -> None:
 
 
 def test_a_new_folder_has_the_name_of_the_graph() -> None:
-    config = Config.create(**SMALL, seed=3)
+    config = Settings.create(**SMALL, seed=3)
     assert new_folder(config) == Path("runs/synthetic-seed3")
     Path("runs/synthetic-seed3").mkdir(parents=True)
     Path("runs/synthetic-seed3-2").mkdir()
     assert new_folder(config) == Path("runs/synthetic-seed3-3")
-    tables = Config.create(dataset="tables", dataset_options={"nodes": "/a/mine.csv"})
+    tables = Settings.create(dataset="tables", dataset_options={"nodes": "/a/mine.csv"})
     assert new_folder(tables, "other") == Path("other/mine-seed0")
 
 

@@ -12,7 +12,6 @@ The network's class takes (in_channels, num_classes) and the fields of its setti
   so that a CUDA graph can replay it. (default: ``False``)
 """
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,7 +70,7 @@ def network_class(name: str) -> "type[Module]":
 
 
 def and_the_papers() -> str:
-    """A hint where a name is unknown, for a program that has not imported :mod:`lgcn.paper`."""
-    if "lgcn.paper" in sys.modules:
+    """A hint for unknown names where no package has added models yet."""
+    if len(_models) > 1:
         return ""
     return " (models and presets of the paper's comparison need `import lgcn.paper`)"

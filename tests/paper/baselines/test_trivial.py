@@ -128,12 +128,12 @@ def test_without_test_nodes_there_is_no_test_score(genes: Graph) -> None:
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (torch.zeros(len(NODES), dtype=torch.long), "it has one class a node"),
+        (torch.zeros(len(NODES), dtype=torch.long), "it has one class per node"),
         (None, "it has none"),
     ],
 )
 def test_classes_are_refused(genes: Graph, function: Any, y: Any, message: str) -> None:
-    with pytest.raises(UsageError, match=f"must have several labels a node.*{message}"):
+    with pytest.raises(UsageError, match=f"must have several labels per node.*{message}"):
         function(replace(genes, y=y))
 
 

@@ -120,7 +120,7 @@ def test_runs_with_flat_settings_of_all_models_are_read(tmp_path: Path, given: d
     assert found == settings(**given)
     assert found.preset == given.get("model", "default")
     assert model is not None
-    record["config"]["unknown"] = 1
+    record["config"]["lr"] = -1
     (tmp_path / "run.json").write_text(json.dumps(record))
-    with pytest.raises(CheckpointError, match=r"run\.json is damaged: unknown setting 'unknown'"):
+    with pytest.raises(CheckpointError, match=r"run\.json is damaged: lr must be .* got -1"):
         Run(tmp_path).read()

@@ -1,4 +1,4 @@
-"""Predictions without a model, which show what the scores of several labels a node are worth."""
+"""Predictions without a model, which show what the scores of several labels per node are worth."""
 
 import time
 from typing import Any
@@ -66,8 +66,8 @@ def look_up_genes(graph: Graph, *, seed: int = 0, **_: Any) -> dict[str, Any]:
 
 def _labels(graph: Graph) -> Tensor:
     if graph.y is None or not graph.multi_label:
-        kind = "none" if graph.y is None else "one class a node"
-        raise UsageError(f"{graph.name} must have several labels a node (y), it has {kind}")
+        kind = "none" if graph.y is None else "one class per node"
+        raise UsageError(f"{graph.name} must have several labels per node (y), it has {kind}")
     return graph.y
 
 
