@@ -11,7 +11,7 @@ from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.nn import LGCN
 from lgcn.training import checks, divergence, train
-from lgcn.utils.memory import OutOfMemory
+from lgcn.utils.out_of_memory import OutOfMemory
 
 from .graphs import settings, small_graph
 

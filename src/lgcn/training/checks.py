@@ -116,7 +116,7 @@ def _check_features(graph: Graph) -> None:
     if 0 < max(-low, high) < SMALLEST and graph.feature_scale is None:
         raise UsageError(
             f"the features (x) of {graph.name} are too small for float32, at most "
-            f"{max(-low, high):.2g}: scale them to about 1"
+            f"{max(-low, high):.2g}: multiply them so that they are about 1"
         )
 
 
@@ -136,14 +136,15 @@ def _check_weights(graph: Graph) -> None:
         )
     if 0 < high < SMALLEST:
         raise UsageError(
-            f"{what} are too small for float32, at most {high:.2g}: scale them to about 1"
+            f"{what} are too small for float32, at most {high:.2g}: multiply them so that they "
+            "are about 1"
         )
     if high > SUMMED and bool(
         row_sums(CSR(graph.rowptr, graph.col, weight.detach())).isinf().any()
     ):
         raise UsageError(
             f"{what} are too large for float32, up to {high:.2g}: their sum over the neighbours of "
-            "a node is infinite. Scale them to about 1"
+            "a node is infinite; divide them so that they are about 1"
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lgcn.errors import TrainingDiverged
-from lgcn.training import Result, Run, loop, train
+from lgcn.training import Result, Run, metrics, train
 
 from ..graphs import digest, settings, small_graph
 from .runs import go_on
@@ -14,7 +14,7 @@ from .runs import go_on
 
 def break_loss(monkeypatch: pytest.MonkeyPatch, step: int, *, gradient_only: bool) -> None:
     """Makes the loss, or its gradient alone, NaN in that step of training."""
-    true_loss = loop.metrics.loss
+    true_loss = metrics.loss
     steps = iter(range(1, 1000))
 
     def loss(
@@ -25,7 +25,7 @@ def break_loss(monkeypatch: pytest.MonkeyPatch, step: int, *, gradient_only: boo
             return value + (logits.sum() * 0).sqrt() if gradient_only else value * float("nan")
         return value
 
-    monkeypatch.setattr(loop.metrics, "loss", loss)
+    monkeypatch.setattr(metrics, "loss", loss)
 
 
 @pytest.mark.usefixtures("checkpoints")
