@@ -6,25 +6,37 @@ from lgcn.errors import TrainingDiverged
 from lgcn.graph import Graph
 from lgcn.training.checks import value_range
 from lgcn.training.run_folder import Run
+from lgcn.training.settings import Settings
 
 LARGE = 1e18  # the square of a larger value comes near the limit of float32
 
 
-def check_finite(name: str, value: float, epoch: int, run: Run | None, graph: Graph) -> None:
+def check_finite(
+    name: str,
+    value: float,
+    epoch: int,
+    graph: Graph,
+    settings: Settings,
+    run: Run | None = None,
+) -> None:
     """Raises TrainingDiverged if a loss is NaN or infinite, and names the likely cause.
 
     Args:
         name: What the value is.
         value: The value.
         epoch: The current epoch.
-        run: The run folder, which may hold a good checkpoint.
         graph: The graph, whose features or weights may be the cause.
+        settings: The settings, whose learning rate may be the cause.
+        run: The run folder, which may hold a good checkpoint. (default: none)
     """
     if math.isfinite(value):
         return
     kept = run.load_checkpoint() if run is not None else None
     where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
-    cause = unusual_values(graph) or "A smaller learning rate may help: --set lr=0.01"
+    lr = settings.optimisation.lr
+    cause = unusual_values(graph) or (
+        f"A learning rate below lr={lr:g} may help, for example --set lr={min(0.01, lr / 10):g}"
+    )
     raise TrainingDiverged(f"the {name} became {value} in epoch {epoch}.{where} {cause}")
 
 

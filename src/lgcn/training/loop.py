@@ -103,7 +103,7 @@ def train(
             total, steps, waited = _train_epoch(model, step, loader, epoch, steps_left)
             train_loss = float(total) / max(steps, 1)  # the only wait for the device in an epoch
             rates.add(steps, time.perf_counter() - epoch_started, waited)
-            check_finite("loss", train_loss, epoch, run, graph)
+            check_finite("loss", train_loss, epoch, graph, settings, run)
             state.epoch, state.steps = epoch, state.steps + steps
             state.seconds = time.monotonic() - started
             state.rates = rates.text(loader) if isinstance(loader, BatchLoader) else ""
@@ -111,7 +111,7 @@ def train(
             # Evaluate, record, and keep the best weights.
             if epoch % settings.evaluation.evaluate_every == 0 or _at_the_limit(state, settings):
                 scores = evaluate(model, evaluated, ("val", "test"))
-                check_finite("validation loss", scores["val"]["loss"], epoch, run, graph)
+                check_finite("validation loss", scores["val"]["loss"], epoch, graph, settings, run)
                 if state.record(_history_entry(epoch, train_loss, scores)):
                     best = _copy_weights(model)
             if on_epoch is not None:
@@ -156,7 +156,7 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
     model, _, loader, step = _prepare(graph, settings, ModelSpec.of(graph), device)
     losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
-        check_finite("loss", loss, epoch, None, graph)
+        check_finite("loss", loss, epoch, graph, settings)
     return model
 
 

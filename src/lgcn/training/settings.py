@@ -78,7 +78,7 @@ class Settings(Group):
         The default preset depends on the model. That of the LGCN is ``"default"``.
 
         Args:
-            given: Settings by flat name (``k=16``, ``model="gcn"``) or in groups
+            given: Settings by flat name (``k=16``, ``model="lgcn"``) or in groups
                 (``model={"k": 16}``).
         """
         flat = flatten(given)

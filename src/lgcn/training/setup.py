@@ -32,7 +32,12 @@ def pick_device(name: str) -> torch.device:
             raise RuntimeError("its tensors have no values")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {name!r} is not available: {first_line_of(error)}") from error
+        reason = first_line_of(error)
+        if reason.startswith("Expected one of"):  # torch lists all types of devices that exist
+            reason = "there is no such device type"
+        raise UsageError(
+            f"device {name!r} is not available: {reason}. Use device=auto or device=cpu"
+        ) from error
     return device
 
 
