@@ -26,6 +26,7 @@ class PlainDocstrings(Extension):  # type: ignore[misc]
     def __init__(self) -> None:
         names = [name for page in reference().values() for name in page]
         self.names = set(names)
+        self.done: set[str] = set()
         self.targets = {name.rpartition(".")[2]: name for name in reversed(names)}
 
     def on_package(self, *, pkg: Any, **_: Any) -> None:
@@ -37,12 +38,16 @@ class PlainDocstrings(Extension):  # type: ignore[misc]
             target = member.final_target if member.is_alias else member
             if target.is_module and last in target.members:
                 home.members[last] = Alias(last, target[last], parent=home)
+                for child in target.members.values():  # not in the tree any more
+                    self.on_object(obj=child)
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
-        of_paper = obj.path.startswith("lgcn.paper")  # not in the reference
-        if obj.docstring is not None and not obj.is_alias and not of_paper:
+        if obj.is_alias or obj.path.startswith("lgcn.paper") or obj.path in self.done:
+            return
+        self.done.add(obj.path)
+        if obj.docstring is not None:
             obj.docstring.value = self.markdown(obj.docstring.value)
-        if obj.is_function and not obj.is_alias:  # a private parameter is not for readers
+        if obj.is_function:  # a private parameter is not for readers
             private = [p.name for p in obj.parameters if p.name.startswith("_")]
             for name in private:
                 del obj.parameters[name]
