@@ -98,7 +98,7 @@ def k_largest(
 
 
 class _Tuning(NamedTuple):
-    """How the selection is cut up, measured on an H200 (docs/performance.md)."""
+    """How the selection is cut up, measured on an H200 (docs/evidence/performance.md)."""
 
     log_t: int  # log2 of the neighbours taken in at once
     width: int  # features of a program; below 32 the slots of a feature lie in several threads
