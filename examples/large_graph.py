@@ -1,8 +1,8 @@
-"""From an edge file to predictions through a store on disk, in bounded memory.
+"""From large edge and node files to predictions, in bounded memory.
 
 python examples/large_graph.py [NODES]       (default: 20000; 10 million work, too)
 
-The same from the shell: lgcn import, lgcn train --graph, lgcn predict --graph.
+The same on the command line: lgcn import, lgcn train --graph, lgcn predict --graph.
 """
 
 import sys
@@ -13,16 +13,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from lgcn.inference.predictions import prediction_blocks, write_predictions
-from lgcn.nn.layerwise import layerwise
+import lgcn
 from lgcn.store.import_store import import_store
-from lgcn.store.open_store import open_store
-from lgcn.training import Settings, train
 
 num_nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
 folder = Path(tempfile.mkdtemp())
 
-# Two files as they may come from elsewhere: nodes of four kinds, most neighbours are alike.
+# Two example files: nodes of four kinds, most of whose neighbours are of the same kind.
 rng = np.random.default_rng(0)
 kind = np.arange(num_nodes) % 4
 source = rng.integers(0, num_nodes, 5 * num_nodes)
@@ -33,36 +30,31 @@ target = np.minimum(target, num_nodes - 1)
 csv.write_csv(pa.table({"source": source, "target": target}), folder / "edges.csv")
 columns = {f"f{i}": (rng.normal(size=num_nodes) + (kind == i)).round(3) for i in range(8)}
 labels = pa.array([f"kind {k}" for k in kind], mask=rng.random(num_nodes) > 0.1)
-csv.write_csv(
-    pa.table({"id": np.arange(num_nodes), "kind": labels, **columns}), folder / "nodes.csv"
-)
+nodes = pa.table({"id": np.arange(num_nodes), "kind": labels, **columns})
+csv.write_csv(nodes, folder / "nodes.csv")
 
-# The import sorts on disk and stays below the ceiling, however large the files are.
+# Import them into a graph store. Sorting happens on disk, within the memory limit.
 counts = import_store(
     folder / "store",
     [folder / "edges.csv"],
     folder / "nodes.csv",
     label_column="kind",
+    directed=False,
     memory="2GB",
 )
 print(f"{counts['nodes']} nodes, {counts['edges']} edges, {counts['peak_memory'] / 1e6:.0f} MB")
 
-# Opening maps the files; training reads the nodes and edges of its sub-graphs.
-store = open_store(folder / "store")
-settings = Settings.create(
+# Opening a store maps its files. Training reads only the sub-graphs that it samples.
+store = lgcn.open_store(folder / "store")
+settings = lgcn.Settings.create(
     dataset="store", training="subgraph", evaluate_on="sampled", k=8, max_steps=150
 )
-result = train(store.graph, settings)
-record = result.record
+record = lgcn.train(store.graph, settings, out=folder / "run").record
 print(f"validation {record['val_score']:.3f}, test {record['test_score']:.3f}")
 
-# Every node's scores, layer by layer over blocks of rows, then to a file in pieces.
-scores = layerwise(result.model, store.graph, memory="500MB")
-blocks = prediction_blocks(
-    scores,
-    store.graph.label_names or (),
-    node_ids=store.node_ids,
-    temperature=record["temperature"],
+# Predict all nodes, layer by layer and block by block, into a file.
+run = lgcn.load_run(folder / "run")
+written = run.write_predictions(
+    folder / "predictions.parquet", store=folder / "store", memory="500MB"
 )
-written = write_predictions(blocks, folder / "predictions.parquet")
 print(f"{written.nodes} predictions in {folder}")

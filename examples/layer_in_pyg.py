@@ -1,4 +1,4 @@
-"""The LGCL as a layer of an ordinary PyG model, and its selection inside a PyG convolution.
+"""LGConv as a layer of a PyG model, and its selection as the aggregation of a PyG convolution.
 
 python examples/layer_in_pyg.py
 """
@@ -20,7 +20,7 @@ class Net(torch.nn.Module):
 
     def forward(self, x: Tensor, graph: Graph, edge_index: Tensor) -> Tensor:
         x = F.relu(self.embed(x, edge_index))
-        # A Graph is converted and checked once; LGConv takes edge_index too, at a cost per call.
+        # LGConv also takes edge_index; a Graph is faster, as it is checked and sorted only once.
         x = F.relu(self.lgcl(F.dropout(x, 0.5, self.training), graph))
         out: Tensor = self.sage(x, edge_index)
         return out

@@ -2,8 +2,8 @@
 
 python examples/two_tables.py [EDGES.csv NODES.csv LABEL_COLUMN]
 
-Without arguments it writes two example files first: handwritten digits, joined with the three that
-look most like them, of which a third has a label.
+Without arguments, it first writes two example files: images of handwritten digits, each joined with
+the three most similar ones. One image in three has a label.
 """
 
 import sys
@@ -17,7 +17,6 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 import lgcn
-from lgcn.inference.predictions import write_predictions
 
 
 def example_files(folder: Path) -> tuple[Path, Path, str]:
@@ -35,12 +34,15 @@ def example_files(folder: Path) -> tuple[Path, Path, str]:
 folder = Path(tempfile.mkdtemp())
 edges, nodes, label = sys.argv[1:4] if len(sys.argv) > 3 else example_files(folder)
 
+# Edges count in both directions; directed=True would keep their direction.
 graph = lgcn.from_tables(edges, nodes, label_column=label)
-model = lgcn.LGCNClassifier(max_epochs=100, random_state=0).fit(graph)
 print(graph)
+
+model = lgcn.LGCNClassifier(max_epochs=100, random_state=0).fit(graph)
 print(f"validation {model.result_['val_score']:.3f}, test {model.result_['test_score']:.3f}")
 
-table = model.predictions(abstain_below=0.8)  # null where the model is less sure
+# Predictions are null if the model is less than 80 % sure.
+table = model.predictions(abstain_below=0.8)
 print(table.select(["node", "predicted", "confidence"]).slice(0, 5).to_pylist())
-write_predictions(table, folder / "predictions.csv")
-print(f"{table['predicted'].null_count} of {len(table)} left open; all in {folder}")
+csv.write_csv(table, folder / "predictions.csv")
+print(f"no prediction for {table['predicted'].null_count} of {len(table)} nodes; see {folder}")

@@ -1,4 +1,4 @@
-"""The package as a whole: its public names, and which room may import which.
+"""The package as a whole: its public names, which room may import which, and one training step.
 
 The order of the rooms is in ``[tool.importlinter]`` of pyproject.toml.
 """
@@ -8,11 +8,17 @@ import re
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 import lgcn
+from lgcn.__main__ import main
+from lgcn.ops.cpu import kernels
+from lgcn.training import metrics
 
 
 @pytest.mark.parametrize("name", lgcn.__all__)
@@ -78,3 +84,42 @@ def test_no_room_names_a_module_above_it() -> None:
                 if named and named[1] in level and level[named[1]] < level[room]:
                     wrong.append(f"{own}, line {node.lineno}: {node.value}")
     assert not wrong, wrong
+
+
+def test_a_training_step_goes_through_the_files_that_the_guide_lists(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """From the command line to the selection and to the loss: the files of all calls between."""
+    passed: set[str] = set()
+
+    def watch(module: ModuleType, name: str) -> None:
+        function = getattr(module, name)
+
+        def watched(*args: Any, **options: Any) -> Any:
+            frame = sys._getframe(1)
+            files = [module.__file__]
+            while frame.f_back is not None:
+                files.append(frame.f_code.co_filename)
+                frame = frame.f_back
+            if str(SOURCE / "training" / "step.py") in files:
+                passed.update(str(file) for file in files)
+            return function(*args, **options)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(metrics, "loss")
+    watch(kernels, "k_largest")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which main replaces
+    line = "lgcn train --dataset digits --set device=cpu --set max_epochs=1 --json"
+    monkeypatch.setattr(sys, "argv", line.split())
+    with pytest.raises(SystemExit, match="0"):
+        main()
+
+    found = {Path(file).relative_to(SOURCE) for file in passed if file.startswith(str(SOURCE))}
+    found = {path for path in found if path.parts[0] != "utils"}
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = guide.partition("## One training step")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\d+\. `src/lgcn/([\w/]+\.py)`", section, flags=re.MULTILINE)
+    assert found == {Path(path) for path in listed}
+    assert len(listed) <= 15

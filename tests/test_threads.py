@@ -11,7 +11,7 @@ import torch
 
 from lgcn.estimator import LGCNClassifier
 from lgcn.paper.baselines.planetoid.training import train_planetoid
-from lgcn.training import Settings, step, train
+from lgcn.training import Settings, cuda_graphs, train
 from lgcn.training.models import model_names
 
 from .training.graphs import digest, settings, small_graph
@@ -135,12 +135,12 @@ def test_what_cudnn_is_told_is_taken_back_by_the_last_thread(
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with step._deterministic_convolutions:
+        with cuda_graphs._deterministic_convolutions:
             inside.set()
             leave.wait(10)
 
     thread = threading.Thread(target=other)
-    with step._deterministic_convolutions:
+    with cuda_graphs._deterministic_convolutions:
         thread.start()
         assert inside.wait(10)
     assert torch.backends.cudnn.deterministic  # the other thread still needs it

@@ -12,10 +12,10 @@ from rich.console import Console
 import lgcn.datasets
 from lgcn import Graph, load_dataset
 from lgcn.cli.data.check import render
-from lgcn.datasets.check import GraphReport, check_graph
+from lgcn.datasets.graph_report import GraphReport, check_graph
 from lgcn.store.open_store import open_store
 
-from ..datasets.test_check import graphs
+from ..datasets.test_graph_report import graphs
 from .small import write_npz
 
 
@@ -113,7 +113,7 @@ def test_the_users_words_are_no_markup(report: GraphReport) -> None:
 
 def test_an_empty_graph() -> None:
     nothing = Graph(torch.zeros(1, dtype=torch.long), torch.empty(0, dtype=torch.long))
-    assert "the graph has no node" in text(check_graph(nothing))
+    assert "the graph has no nodes" in text(check_graph(nothing))
 
 
 def test_long_lists_are_cut(report: GraphReport) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from lgcn import Graph
 from lgcn.datasets import dataset_files, describe, load_dataset, npz_names
-from lgcn.datasets.check import check_graph
+from lgcn.datasets.graph_report import check_graph
 from lgcn.errors import DataError, UsageError
 from lgcn.training import Settings, train
 from lgcn.utils import arrays as arrays_module

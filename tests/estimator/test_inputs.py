@@ -298,7 +298,7 @@ def test_validation_nodes(graph: Graph) -> None:
             {"graph": 3},
             "graph must be an lgcn.Graph, PyG's Data or a NetworkX graph, got int",
         ),
-        ("ny", {"graph": "g", "edges": 1}, "edges must be None where graph is given"),
+        ("ny", {"graph": "g", "edges": 1}, "edges must be None if graph is given"),
         ("ny", {}, "Expected 2D array, got 1D array instead"),
         ("x1", {}, "inconsistent numbers of samples"),
     ],

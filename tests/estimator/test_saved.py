@@ -42,9 +42,9 @@ def test_saved_and_loaded(graph: Graph, tmp_path: Path, labels: list[Any]) -> No
     assert loaded.score(x, np.array(names)[y], edges=edges) == classifier.score(
         None, np.array(names)[y]
     )
-    with pytest.raises(UsageError, match="a loaded estimator has no graph of its own"):
+    with pytest.raises(UsageError, match="a loaded estimator has no graph"):
         loaded.predict()
-    with pytest.raises(UsageError, match="a loaded estimator has no graph of its own"):
+    with pytest.raises(UsageError, match="a loaded estimator has no graph"):
         loaded.predict([0])
     assert clone(loaded).fit(graph).graph_ is not None
     assert (

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from lgcn.errors import UsageError, WriteError
 from lgcn.inference.predictions import (
     Written,
-    check_output,
     prediction_blocks,
     predictions,
+    predictions_format,
     write_predictions,
 )
 from lgcn.nn import layerwise
@@ -135,7 +135,7 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
             write_predictions(table, tmp_path / name)
     (tmp_path / "b.csv").mkdir()
     with pytest.raises(UsageError, match=r"must be a file .*folder"):
-        check_output(tmp_path / "b.csv")
+        predictions_format(tmp_path / "b.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
 
 
@@ -265,7 +265,7 @@ def test_a_pipe_takes_text_and_stays_a_pipe(tmp_path: Path) -> None:
         assert pipe.is_fifo()
     os.mkfifo(tmp_path / "pipe.parquet")
     with pytest.raises(UsageError, match=r"path must end in \.csv or \.tsv"):
-        check_output(tmp_path / "pipe.parquet")
+        predictions_format(tmp_path / "pipe.parquet")
 
 
 def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:

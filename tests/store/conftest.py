@@ -8,7 +8,7 @@ import torch
 
 from lgcn import Graph
 from lgcn.store import edge_buckets, edge_stream
-from lgcn.store.open_store import write_store
+from lgcn.store.write_store import write_store
 
 from .stores import RandomGraph
 

@@ -97,7 +97,7 @@ def test_ids_that_are_in_no_node_table(tmp_path: Path) -> None:
     assert (counts["rows"], counts["bad_rows"], counts["unknown_endpoints"]) == (5, 3, 0)
     _, counts = imported(tmp_path / "b", path, nodes, unknown_nodes="drop")
     assert (counts["rows"], counts["bad_rows"], counts["unknown_endpoints"]) == (5, 0, 3)
-    with pytest.raises(DataError, match="None fits: check that id_column"):
+    with pytest.raises(DataError, match="No edge fits: check that id_column"):
         imported(tmp_path / "store", path, {"id": [101, 102], "f": [1, 2]})
     with pytest.raises(DataError, match="there are no edges"):
         imported(tmp_path / "c", path, {"id": [101, 102], "f": [1, 2]}, unknown_nodes="drop")
@@ -124,7 +124,7 @@ PAIR = np.array([[1, 2]])
         (PAIR, {"features": "int8"}, "features must be one of"),
         (PAIR, {"unknown_nodes": "ask"}, "unknown_nodes"),
         (PAIR, {"label_column": "l"}, "Give nodes"),
-        (PAIR, {"labels_column": "l"}, r"labels_column .*option .* label_column, "),
+        (PAIR, {"labels_column": "l"}, r"labels_column .*option .*label_column"),
         (PAIR, {"source_column": "s"}, "together"),
         (None, {}, "nothing to import"),
         (3, {}, "edges must be a path"),

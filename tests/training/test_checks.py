@@ -10,7 +10,7 @@ from torch import Tensor
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.nn import LGCN
-from lgcn.training import checks, train
+from lgcn.training import checks, divergence, train
 from lgcn.utils.out_of_memory import OutOfMemory
 
 from .graphs import settings, small_graph
@@ -94,8 +94,8 @@ def test_weights_are_named_where_they_are_the_likely_cause() -> None:
 
 def test_the_learning_rate_is_named_where_nothing_else_is_known() -> None:
     graph = small_graph()
-    assert checks.unusual_values(graph) is None
-    assert checks.unusual_values(weighted(rest=2.0)) is None
+    assert divergence.unusual_values(graph) is None
+    assert divergence.unusual_values(weighted(rest=2.0)) is None
     assert "learning rate" in diverges(graph, lr=1e30)
 
 
@@ -106,7 +106,7 @@ def test_the_learning_rate_is_named_where_nothing_else_is_known() -> None:
 def test_features_of_other_types_are_read(x: Tensor) -> None:
     graph = Graph(torch.zeros(4).long(), torch.zeros(0).long(), x=x)
     checks._check_features(graph)
-    assert checks.unusual_values(graph) is None
+    assert divergence.unusual_values(graph) is None
 
 
 def test_a_k_beyond_all_degrees_is_warned_about() -> None:

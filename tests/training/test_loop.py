@@ -185,7 +185,7 @@ def test_features_that_are_not_read_beforehand_are_suspected(monkeypatch: pytest
 
 
 def test_batches_are_listed_up_to_a_number(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "BATCHES_LISTED", 3)
+    monkeypatch.setattr("lgcn.training.record.BATCHES_LISTED", 3)
     config = settings(training="subgraph", max_nodes=40, n_init=3, max_epochs=1)
     assert train(small_graph(), config).record["nodes_per_batch"] == [40, 40, 40]
 

@@ -9,8 +9,9 @@ import torch
 from lgcn import Graph, load_dataset
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.training import Settings, loop, train
+from lgcn.training.cuda_graphs import can_capture
 from lgcn.training.loop import train_epochs
-from lgcn.training.step import Step, can_capture
+from lgcn.training.step import Step
 
 from .graphs import settings, small_graph
 

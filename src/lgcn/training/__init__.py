@@ -1,4 +1,4 @@
-"""The training loop with its settings, scores and checkpoints."""
+"""Training: settings, the loop, evaluation, and run folders."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Agreement between views of a graph: a loss for all nodes, the unlabelled ones too."""
+"""Agreement between several views of a graph: a loss for all nodes, labelled or not."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,13 @@ from torch import Tensor
 
 from lgcn.training.calibration import probabilities
 
-# Epochs in which the agreement comes in. Asked for from the start, predictions agree on one class.
+# The weight of the agreement grows over these epochs. With full weight from the start, all
+# predictions would agree on one class.
 WARM_UP_EPOCHS = 100
 
 
 def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Tensor:
-    r"""How far the predictions of the views are from their mean, sharpened.
+    r"""How far the predictions of the views are from their sharpened mean.
 
     .. math::
         \frac{1}{SN} \sum_{s=1}^{S} \sum_{i=1}^{N}
@@ -20,12 +21,12 @@ def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Ten
         \quad \text{with} \quad
         \bar{p}^{\prime}_{ic} = \frac{\bar{p}_{ic}^{1/T}}{\sum_{c'} \bar{p}_{ic'}^{1/T}}
 
-    after the `"Graph Random Neural Networks" <https://arxiv.org/abs/2005.11079>`_ paper. Where a
-    node can have several labels, each of them is one of two classes.
+    from the `"Graph Random Neural Networks" <https://arxiv.org/abs/2005.11079>`_ paper. If
+    nodes can have several labels, each label is a problem of two classes.
 
     Args:
         views: Scores of all nodes before softmax or sigmoid, from several passes.
-        sharpen: The temperature :math:`T`; the smaller, the surer the predictions are to be.
+        sharpen: The temperature :math:`T`; smaller values ask for more confident predictions.
         multi_label: Whether a node can have several labels.
     """
     predictions = torch.stack([probabilities(view, multi_label) for view in views])
@@ -39,5 +40,5 @@ def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Ten
 
 
 def agreement_weight(weight: float, epoch: int) -> float:
-    """The weight of the agreement in an epoch, from 1 on."""
+    """The weight of the agreement in an epoch. Epochs count from 1."""
     return weight * min(1.0, epoch / WARM_UP_EPOCHS)

@@ -1,7 +1,7 @@
-"""Probabilities that can be believed: temperature scaling, and how to measure whether it is needed.
+"""Calibrated probabilities: temperature scaling, and the calibration error.
 
 `"On Calibration of Modern Neural Networks" <https://arxiv.org/abs/1706.04599>`_ divides all scores
-by one number, the temperature. That changes how sure the model is and never which class it takes.
+by one number, the temperature. That changes the confidence of a prediction, never its class.
 """
 
 import numpy as np
@@ -15,18 +15,18 @@ LOWEST, HIGHEST = 0.05, 20.0
 
 
 def find_temperature(logits: Tensor, y: Tensor) -> float:
-    r"""The temperature T, from 0.05 to 20, at which the labels are the most likely.
+    r"""The temperature T, from 0.05 to 20, that makes the labels most likely.
 
     .. math::
         \min_T \; \sum_i -\log p(y_i \mid z_i / T) + \tfrac{1}{2} \log^2 T
 
-    The second term counts about as much as one node: it keeps T near 1 where there are too few
-    nodes to tell, for example where all of them are right. The mean loss of ``y`` is never higher
-    than at T = 1.
+    The second term counts about as much as one node. It keeps T near 1 if there are too few nodes
+    to decide, for example if all predictions are right. The mean loss of ``y`` is never higher than
+    at T = 1.
 
     Args:
-        logits: Scores before softmax or sigmoid, [nodes, classes]. They should be those of nodes
-            that the model was not trained on.
+        logits: Scores before softmax or sigmoid, [nodes, classes], of nodes that the model
+            was not trained on.
         y: Their classes [nodes], or zeros and ones [nodes, labels].
     """
     from scipy.optimize import minimize_scalar  # takes long to import
@@ -62,9 +62,9 @@ def probabilities(logits: Tensor, multi_label: bool, temperature: float = 1.0) -
 
 
 def confidence(probabilities: Tensor, multi_label: bool) -> Tensor:
-    """How sure the prediction of each node is.
+    """The confidence of each prediction.
 
-    The largest probability; with several labels a node, that of the least certain label.
+    It is the largest probability; with several labels per node, that of the least certain label.
     """
     if probabilities.size(1) == 0:
         return probabilities.new_ones(probabilities.size(0))
@@ -74,12 +74,12 @@ def confidence(probabilities: Tensor, multi_label: bool) -> Tensor:
 
 
 def expected_calibration_error(probabilities: Tensor, y: Tensor, bins: int = 15) -> float:
-    """The mean gap between confidence and share of right predictions, over bins of confidence.
+    """The mean gap between confidence and accuracy, over bins of confidence.
 
     Args:
         probabilities: [nodes, classes]
-        y: Classes [nodes], or zeros and ones [nodes, labels]. In the latter case each pair of node
-            and label counts as one prediction.
+        y: Classes [nodes], or zeros and ones [nodes, labels]. In the second case, each pair of
+            node and label counts as one prediction.
         bins: Bins of equal width between 0 and 1. (default: 15)
     """
     p = probabilities.detach().double().cpu()

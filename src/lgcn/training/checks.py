@@ -1,4 +1,4 @@
-"""What a graph must have to be trained on."""
+"""Checks before a training: does the graph have what it needs, and is ``k`` reasonable?"""
 
 import math
 import warnings
@@ -17,17 +17,16 @@ from lgcn.utils.out_of_memory import OutOfMemory
 from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import format_memory
 
-# Features with more values are not read before the training, in which NaN would show.
+# Larger features are not read beforehand. NaN among them shows in the loss.
 CHECKED_VALUES = 2**27
-USUAL_K = 32  # up to which a k is not looked at
-CHECKED_AT_ONCE = 2**20  # values, so that few of a mapped file are in memory
-SMALLEST = torch.finfo(torch.float32).tiny  # below it numbers lose digits, and 1 / x overflows
-LARGE = 1e18  # of a value: the square of a larger one is near the end of float32
+CHECKED_AT_ONCE = 2**20  # values per block: little of a mapped file is in memory at a time
+USUAL_K = 32  # a k up to this is not checked
+SMALLEST = torch.finfo(torch.float32).tiny  # smaller numbers lose digits, and 1 / x overflows
 SUMMED = 1e25  # weights below it have finite sums
 
 
 def check_trainable(graph: Graph) -> None:
-    """Raises UsageError where the graph lacks something that training needs."""
+    """Raises UsageError if the graph lacks something that training needs."""
     if graph.x is None or graph.num_features == 0:
         raise UsageError(f"{graph.name} has no features (x) to learn from")
     if graph.y is None:
@@ -41,20 +40,20 @@ def check_trainable(graph: Graph) -> None:
             if split == "test":
                 continue
             raise UsageError(
-                f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, have "
-                f"{split!r} in some labelled rows of the split column, or raise the share of "
-                "validation nodes, as in val=0.2"
+                f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, put "
+                f"{split!r} into the split column of some labelled rows, or raise the share of "
+                "validation nodes, for example val=0.2"
             )
         if not graph.multi_label and _has_unlabelled(graph.y, mask):
             raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
 
 
 def check_k(graph: Graph, settings: Settings, model: Module, device: torch.device) -> None:
-    """Warns about a ``k`` far beyond all degrees; raises OutOfMemory if it needs too much memory.
+    """Warns if ``k`` is far larger than all degrees; raises OutOfMemory if it does not fit.
 
     Args:
         graph, settings, device: Those of the training.
-        model: The model; the shapes of its weights are enough.
+        model: The model. Its weights need shapes, but no values.
     """
     layers = [layer for layer in model.modules() if isinstance(layer, LGConv)]
     if not layers or layers[0].k <= USUAL_K:
@@ -65,7 +64,7 @@ def check_k(graph: Graph, settings: Settings, model: Module, device: torch.devic
     sampling = settings.sampling
     if sampling.training == "subgraph" and sampling.max_nodes is not None:
         nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
-    # The grid of the first LGCL is kept for the backward pass. There is more to keep.
+    # A lower bound: at least the grid of the first LGCL is kept for the backward pass.
     needed = 4 * first.grid_values(nodes) * settings.optimisation.views
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
@@ -78,84 +77,21 @@ def check_k(graph: Graph, settings: Settings, model: Module, device: torch.devic
         )
     if k > 2 * largest:
         warnings.warn(
-            f"k={k} is far too large: {padding}, and all beyond is zero. k={max(largest, 1)} "
-            "selects the same values in less time and memory",
+            f"k={k} is far too large: {padding}, the rest is filled with zeros. "
+            f"k={max(largest, 1)} selects the same values in less time and memory",
             stacklevel=3,
         )
 
 
 def is_read(graph: Graph) -> bool:
-    """Whether all features are looked at beforehand."""
+    """Whether all features are checked beforehand."""
     assert graph.x is not None
     values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
     return values.numel() <= CHECKED_VALUES
 
 
-def unusual_values(graph: Graph) -> str | None:
-    """What is unusual in features or weights, and what to do, where that may be why it diverged."""
-    if graph.x is not None and graph.x.is_floating_point():
-        low, high = _range(graph.x)
-        if math.isnan(low) or math.isinf(low) or math.isinf(high):
-            return "Some features (x) are NaN or inf: replace them"
-        if max(-low, high) > LARGE:
-            return (
-                f"The features (x) are very large, up to {max(-low, high):.2g}: divide them by "
-                "that, or have them scaled with --set input_scale=none"
-            )
-    if graph.edge_weight is not None:
-        _, high = _range(graph.edge_weight)
-        if high > LARGE:
-            return (
-                f"The edge weights (edge_weight) are very large, up to {high:.2g}: divide them by "
-                "that, or omit weight_column"
-            )
-    return None
-
-
-def _check_features(graph: Graph) -> None:
-    assert graph.x is not None
-    if not graph.x.is_floating_point():
-        return
-    low, high = _range(graph.x)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
-    if 0 < max(-low, high) < SMALLEST and graph.feature_scale is None:
-        raise UsageError(
-            f"the features (x) of {graph.name} are too small for float32, at most "
-            f"{max(-low, high):.2g}: multiply them, so that they are around 1"
-        )
-
-
-def _check_weights(graph: Graph) -> None:
-    """The normalisation divides by roots of sums of weights."""
-    weight = graph.edge_weight
-    if weight is None or weight.numel() == 0 or weight.numel() > CHECKED_VALUES:
-        return
-    low, high = _range(weight)
-    what = f"the edge weights (edge_weight) of {graph.name}"
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise UsageError(f"{what} must be finite, some are NaN or inf")
-    if low < 0:
-        raise UsageError(
-            f"{what} must not be negative, the smallest is {low:.2g}: the normalisation divides by "
-            "the root of their sum. Take absolute values, or omit the weights (weight_column)"
-        )
-    if 0 < high < SMALLEST:
-        raise UsageError(
-            f"{what} are too small for float32, at most {high:.2g}: multiply them, so that they "
-            "are around 1"
-        )
-    if high > SUMMED and bool(
-        row_sums(CSR(graph.rowptr, graph.col, weight.detach())).isinf().any()
-    ):
-        raise UsageError(
-            f"{what} are too large for float32, up to {high:.2g}, so that their sum over the "
-            "neighbours of a node is infinite: divide them, so that they are around 1"
-        )
-
-
-def _range(x: Tensor) -> tuple[float, float]:
-    """The smallest and the largest value and 0; NaN where there is one."""
+def value_range(x: Tensor) -> tuple[float, float]:
+    """The smallest and the largest of all values and 0; NaN if there is one."""
     values = (x.values() if x.layout == torch.sparse_csr else x).detach()
     width = max(1, values[:1].numel())
     low = high = 0.0
@@ -168,6 +104,48 @@ def _range(x: Tensor) -> tuple[float, float]:
             return smallest, largest
         low, high = min(low, smallest), max(high, largest)
     return low, high
+
+
+def _check_features(graph: Graph) -> None:
+    assert graph.x is not None
+    if not graph.x.is_floating_point():
+        return
+    low, high = value_range(graph.x)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise UsageError(f"the features (x) of {graph.name} must be finite, some are NaN or inf")
+    if 0 < max(-low, high) < SMALLEST and graph.feature_scale is None:
+        raise UsageError(
+            f"the features (x) of {graph.name} are too small for float32, at most "
+            f"{max(-low, high):.2g}: multiply them so that they are about 1"
+        )
+
+
+def _check_weights(graph: Graph) -> None:
+    """The normalisation divides by square roots of sums of weights."""
+    weight = graph.edge_weight
+    if weight is None or weight.numel() == 0 or weight.numel() > CHECKED_VALUES:
+        return
+    low, high = value_range(weight)
+    what = f"the edge weights (edge_weight) of {graph.name}"
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise UsageError(f"{what} must be finite, some are NaN or inf")
+    if low < 0:
+        raise UsageError(
+            f"{what} must not be negative, the smallest is {low:.2g}: the normalisation divides by "
+            "the square root of their sum. Take absolute values, or omit weight_column"
+        )
+    if 0 < high < SMALLEST:
+        raise UsageError(
+            f"{what} are too small for float32, at most {high:.2g}: multiply them so that they "
+            "are about 1"
+        )
+    if high > SUMMED and bool(
+        row_sums(CSR(graph.rowptr, graph.col, weight.detach())).isinf().any()
+    ):
+        raise UsageError(
+            f"{what} are too large for float32, up to {high:.2g}: their sum over the neighbours of "
+            "a node is infinite; divide them so that they are about 1"
+        )
 
 
 def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:

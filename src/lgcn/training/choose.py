@@ -1,4 +1,4 @@
-"""What the graph decides where the settings leave it open."""
+"""Choices that the settings leave to the graph: ``training``, ``evaluate_on`` and ``labels``."""
 
 from lgcn.graph import Graph
 from lgcn.graph.statistics import labels_per_class, neighbour_agreement
@@ -14,8 +14,8 @@ WHOLE_GRAPH_VALUES = 2_000_000
 EVALUATED_VALUES = 4_000_000
 # labels=auto calls labels many from this number of training nodes per class on.
 MANY_LABELS = 400
-# Neighbours agree if they are of one class so much more often than by chance, as a share of what is
-# possible, and if this is known of so many entries of the adjacency.
+# Neighbours agree if they are of one class more often than by chance, by at least this share of the
+# possible difference. With fewer known entries of the adjacency than this, they count as agreeing.
 AGREEMENT, AGREEMENT_ENTRIES = 0.1, 20
 
 
@@ -41,5 +41,5 @@ def neighbours_agree(graph: Graph) -> bool:
 
 
 def largest_graph(graph: Graph) -> int:
-    """Nodes of the largest of separate graphs, which are trained on one after the other."""
+    """Nodes of the graph, or of the largest one if there are several separate graphs."""
     return graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())

@@ -1,4 +1,4 @@
-"""Scores of validation and test nodes: on whole graphs, around them, or on a sample of them."""
+"""Scores of validation and test nodes, on whole graphs or on sub-graphs around them."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,17 +18,17 @@ from lgcn.training import metrics
 from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
 from lgcn.training.settings import Settings
 
-# The scores of a graph with more nodes are looked at by blocks.
+# Scores of larger graphs are processed in blocks.
 BLOCK_NODES = 2**18
-# Nodes of a split by which the temperature is found and measured, at most.
+# At most so many nodes of a split are used to find and measure the temperature.
 CALIBRATION_NODES = 100_000
-# evaluate_on=sampled takes at most so many sub-graphs, of max_nodes each, and scores one node in so
-# many of them: with less room around them, scores were up to 0.12 below those of the whole graph.
+# evaluate_on=sampled: the number of sub-graphs, and how many nodes a sub-graph has per scored node.
+# With less room around the scored nodes, scores were up to 0.12 below those of the whole graph.
 SAMPLED_SUBGRAPHS = 20
 SAMPLED_ROOM = 40
-SAMPLED_MAX_NODES = 2000  # where max_nodes is none
+SAMPLED_MAX_NODES = 2000  # if max_nodes is none
 
-# A graph with the scores of all its nodes, before softmax or sigmoid.
+# Graphs with the scores of all their nodes, before softmax or sigmoid.
 Scored = list[tuple[Graph, Tensor]]
 
 
@@ -36,12 +36,18 @@ Scored = list[tuple[Graph, Tensor]]
 def evaluate(
     model: Module, graphs: list[Graph], splits: tuple[str, ...]
 ) -> dict[str, dict[str, float]]:
-    """Loss and scores of each split that has nodes, over all the graphs together."""
+    """Loss and scores of each split that has nodes, over all graphs together.
+
+    Args:
+        model: The model.
+        graphs: Graphs with labels, on the model's device.
+        splits: Some of ``"train"``, ``"val"`` and ``"test"``.
+    """
     return split_scores([(graph, forward(model, graph)) for graph in graphs], splits)
 
 
 def score_graphs(model: Module, graphs: list[Graph], settings: Settings) -> Scored:
-    """The scores of all nodes; of graphs that are too large to hold them, in a file."""
+    """The scores of all nodes. Those of a large graph are computed layer by layer, into a file."""
     if settings.evaluation.evaluate_on != "sampled" or not isinstance(model, RowModel):
         return [(graph, forward(model, graph)) for graph in graphs]
     memory = settings.hardware.memory
@@ -49,7 +55,7 @@ def score_graphs(model: Module, graphs: list[Graph], settings: Settings) -> Scor
 
 
 def split_scores(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Loss and scores of each split that has nodes, over all the graphs together."""
+    """Loss and scores of each split that has nodes, over all graphs together."""
     if any(len(logits) > BLOCK_NODES for _, logits in scored):
         return _scores_by_blocks(scored, splits)
     scores = {}
@@ -80,7 +86,7 @@ def _scores_by_blocks(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict
 def _of_splits(
     scored: Scored, splits: tuple[str, ...], at_most: int | None = None
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Scores and labels of the nodes of each split that has some; of too many, of every n-th."""
+    """Scores and labels per split that has nodes; of more than ``at_most``, every n-th node."""
     found = {}
     for split in splits:
         parts = [
@@ -99,9 +105,9 @@ def _of_splits(
 
 
 def calibration(scored: Scored) -> dict[str, Any]:
-    """The temperature by the validation nodes, and how far probabilities are off without and with.
+    """The temperature, and the calibration errors without and with it.
 
-    The test nodes only measure.
+    It is found on the validation nodes. Test nodes are only measured.
     """
     outputs = _of_splits(scored, ("val", "test"), CALIBRATION_NODES)
     temperature = find_temperature(*outputs["val"])
@@ -118,10 +124,14 @@ def calibration(scored: Scored) -> dict[str, Any]:
 def evaluation_graphs(graph: Graph, settings: Settings) -> list[Graph]:
     """The graphs on which nodes are scored after an epoch.
 
-    By default these are whole graphs. The released program scores each split on the sub-graph
-    around its nodes. GraphSAGE scores batches of a split's nodes with sampled neighbours. Of large
-    graphs a sample of the validation nodes is scored, each in one of the sub-graphs around them.
-    What is sampled is the same after every epoch.
+    They depend on ``evaluate_on``:
+
+    - ``"graph"``: whole graphs.
+    - ``"subgraph"``: the sub-graph around the nodes of each split, as in the released program.
+    - ``"neighbors"``: batches of a split's nodes with sampled neighbours.
+    - ``"sampled"``: sub-graphs around a sample of the validation nodes, for large graphs.
+
+    Samples are the same after every epoch.
     """
     if settings.evaluation.evaluate_on == "graph":
         return whole_graphs(graph)
@@ -137,7 +147,7 @@ def evaluation_graphs(graph: Graph, settings: Settings) -> list[Graph]:
 
 
 def _around(graph: Graph, roots: Tensor, settings: Settings) -> Iterable[Graph]:
-    """Each of the roots in one graph, and around them what they are scored by."""
+    """Graphs in which each root occurs once, with the nodes around it."""
     if settings.evaluation.evaluate_on == "neighbors":
         return NeighborLoader(
             graph,
@@ -155,7 +165,7 @@ def _around(graph: Graph, roots: Tensor, settings: Settings) -> Iterable[Graph]:
 
 
 def whole_graphs(graph: Graph) -> list[Graph]:
-    """The separate graphs that have something to score."""
+    """The separate graphs that have validation or test nodes."""
     masks = ("val_mask", "test_mask")
     return [
         part
@@ -166,7 +176,7 @@ def whole_graphs(graph: Graph) -> list[Graph]:
 
 def _sampled_graphs(graph: Graph, settings: Settings) -> list[Graph]:
     assert graph.val_mask is not None
-    rng = np.random.default_rng([settings.seed, 0, 0, 3])  # no stream of the training's
+    rng = np.random.default_rng([settings.seed, 0, 0, 3])  # not used in training
     nodes = graph.val_mask.nonzero().squeeze(1).cpu().numpy()
     max_nodes = settings.sampling.max_nodes or SAMPLED_MAX_NODES
     roots = max(1, max_nodes // SAMPLED_ROOM)
@@ -182,7 +192,7 @@ def _sampled_graphs(graph: Graph, settings: Settings) -> list[Graph]:
             seed=number,
         )
         part = graph.subgraph(selected, keep_degree=settings.sampling.keep_degree)
-        # Others of the split that happen to be there are scored in a sub-graph of their own.
+        # Only the start nodes are scored here: others of the split lack room around them.
         mask = torch.from_numpy(np.isin(selected.numpy(), start))
         parts.append(replace(part, val_mask=mask, test_mask=None))
     return parts

@@ -1,7 +1,7 @@
 """A lock on a run folder: one process writes to it at a time.
 
-It is a lock on the folder itself (``flock``). It leaves no file, and ends with its process, even
-after a kill.
+The lock is on the folder itself (``flock``). It leaves no file, and the system releases it when the
+process ends, even after a kill.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     A missing folder is made. It is removed again if nothing is written to it.
     """
-    if sys.platform == "win32":  # which does not open folders
+    if sys.platform == "win32":  # where folders cannot be opened
         yield
         return
     made = not folder.exists()
@@ -39,7 +39,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> int:
-    """A handle of the folder, which holds the lock until it is closed."""
+    """Opens and locks the folder; the lock lasts until the handle is closed."""
     while True:
         try:
             if not folder.exists():

@@ -1,7 +1,7 @@
-"""The settings in groups: every type, limit, choice, description and default stands here.
+"""The settings in groups, with their types, limits, choices, descriptions and defaults.
 
 The defaults are those for your own tables with few labels. :mod:`lgcn.training.presets` has other
-values for other graphs. Nothing here imports torch, so that a mistake is reported at once.
+values for other graphs. This module does not import torch, so that a mistake is reported at once.
 """
 
 import sys
@@ -25,7 +25,7 @@ from lgcn.utils.choices import Activation, StartNodes
 from lgcn.utils.limits import MAX_PARTS
 from lgcn.utils.sizes import parse_memory
 
-LARGEST_INT = 2**63 - 1  # that torch takes
+LARGEST_INT = 2**63 - 1  # the largest that torch takes
 
 Int = Annotated[int, Field(le=LARGEST_INT)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
@@ -48,7 +48,7 @@ class Group(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _read_none(cls, value: Any, info: ValidationInfo) -> Any:
-        """TOML has no null: the string "none" stands for it, and None for the choice "none"."""
+        """TOML has no null: the string "none" means None, or the choice "none" if there is one."""
         allowed = get_args(cls.model_fields[info.field_name or ""].annotation)
         if isinstance(value, str) and value.lower() == "none" and NoneType in allowed:
             return None
@@ -56,7 +56,7 @@ class Group(BaseModel):
 
     @classmethod
     def build(cls, values: Mapping[str, Any]) -> Self:
-        """The group with these values; raises UsageError in one line where one is wrong."""
+        """The group with these values; raises UsageError, in one line, if one is wrong."""
         try:
             return cls(**values)
         except ValidationError as error:
@@ -70,7 +70,7 @@ class Group(BaseModel):
 
 def _in_words(group: type[Group], values: Mapping[str, Any], error: ValidationError) -> str:
     first = error.errors()[0]
-    if first["type"] == "value_error":  # from a check of our own, in our own words
+    if first["type"] == "value_error":  # raised by one of our own checks
         return str(first["ctx"]["error"])
     name = str(first["loc"][0])
     value = values[name]
@@ -80,7 +80,7 @@ def _in_words(group: type[Group], values: Mapping[str, Any], error: ValidationEr
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, int) and abs(value) > sys.float_info.max:  # Python does not print them
+    if isinstance(value, int) and abs(value) > sys.float_info.max:  # too long for repr
         return "a number of hundreds of digits"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
@@ -110,7 +110,7 @@ def _bounds(schema: Mapping[str, Any]) -> str:
 
 
 class ModelSettings(Group):
-    """The network: what all models share. A model's own class adds the rest."""
+    """The network: settings that all models share. Each model adds its own."""
 
     name: str = Field(description="the model")
     hidden_channels: Int = Field(128, ge=1, description="width of the hidden layers")
@@ -123,13 +123,13 @@ class ModelSettings(Group):
         "has length one)",
     )
 
-    if TYPE_CHECKING:  # a model's own class has more fields
+    if TYPE_CHECKING:  # models have more fields
 
         def __getattr__(self, name: str) -> Any: ...
 
     @property
     def values_per_feature(self) -> int:
-        """Values that training keeps per node and feature, by which ``training=auto`` decides."""
+        """Values that training keeps per node and feature; ``training=auto`` depends on it."""
         return 9
 
     def options(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class LGCNSettings(ModelSettings):
         description="steps of propagation that classifier=diffusion averages",
     )
     dropout: Rate = Field(
-        0.2, description="dropout rate of features (a rate: the paper prints keep rates)"
+        0.2, description="dropout rate of features (the paper prints keep rates instead)"
     )
     input_dropout: Rate | None = Field(
         0.0, description="dropout rate of input features (none: the same as dropout)"
@@ -245,7 +245,7 @@ class SamplingSettings(Group):
     )
     start_nodes: StartNodes = Field(
         "uniform",
-        description="how often a node starts a sub-graph; the loss is weighted to make up for it",
+        description="how often a node starts a sub-graph; the loss is weighted to correct for it",
     )
     keep_degree: bool = Field(
         False, description="normalise sub-graphs with the degrees of the whole graph"
@@ -294,7 +294,7 @@ class EvaluationSettings(Group):
 
 
 class HardwareSettings(Group):
-    """Where and how fast it runs. The numbers stay the same, up to rounding."""
+    """Where and how fast it runs. Results stay the same, up to rounding."""
 
     device: str = Field("auto", description="auto, cpu or cuda")
     memory: Annotated[str, AfterValidator(_check_memory)] = Field(

@@ -7,16 +7,17 @@ from torch import Tensor
 
 
 def metric_name(multi_label: bool) -> str:
+    """The name of :func:`score` in records."""
     return "micro_f1" if multi_label else "accuracy"
 
 
 def loss(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Softmax cross-entropy for classes, sigmoid cross-entropy for several labels a node.
+    """Softmax cross-entropy for classes, sigmoid cross-entropy for several labels per node.
 
     Args:
         logits, y: Scores and labels of the nodes.
-        weight: What the loss of each node is multiplied by before they are summed up. (default:
-            the mean is taken, as with weights of one over the number of nodes)
+        weight: Weight of each node in the sum of losses. (default: one over the number of nodes,
+            which is the mean)
     """
     if weight is not None:
         return (node_losses(logits, y) * weight).sum()
@@ -26,7 +27,7 @@ def loss(logits: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
 
 
 def node_losses(logits: Tensor, y: Tensor) -> Tensor:
-    """The loss of each node; with several labels it is the mean over these."""
+    """The loss of each node; with several labels, the mean over them."""
     if y.dim() == 2:
         y = y.to(logits.dtype)
         return F.binary_cross_entropy_with_logits(logits, y, reduction="none").mean(1)
@@ -34,7 +35,7 @@ def node_losses(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def score(logits: Tensor, y: Tensor) -> float:
-    """Accuracy for classes, micro-averaged F1 for several labels a node."""
+    """Accuracy for classes, micro-averaged F1 for several labels per node."""
     return micro_f1(logits, y) if y.dim() == 2 else accuracy(logits, y)
 
 
@@ -44,7 +45,7 @@ def accuracy(logits: Tensor, y: Tensor) -> float:
 
 
 def micro_f1(logits: Tensor, y: Tensor) -> float:
-    """F1 over all node-label pairs together; 0 where nothing is predicted and nothing is true."""
+    """F1 over all node-label pairs together; 0 if no label is predicted or true."""
     predicted, true = logits > 0, y > 0.5
     hits = int((predicted & true).sum())
     total = int(predicted.sum()) + int(true.sum())
@@ -54,14 +55,14 @@ def micro_f1(logits: Tensor, y: Tensor) -> float:
 def label_accuracy(logits: Tensor, y: Tensor) -> float:
     """The share of node-label pairs that are right: the released program's score for PPI.
 
-    It calls this a micro-F1, but predicting no label at all scores about 0.7 on PPI.
+    The program calls it micro-F1, but predicting no label at all scores about 0.7 on PPI.
     """
     return float(((logits > 0) == (y > 0.5)).double().mean())
 
 
 @dataclass
 class Tally:
-    """The sums, over blocks of nodes, that loss and scores are made of."""
+    """Loss and scores of many nodes, added up block by block."""
 
     nodes: int = 0
     loss: float = 0.0
@@ -70,13 +71,13 @@ class Tally:
     right: float | None = None
 
     def add(self, logits: Tensor, y: Tensor) -> None:
-        """Takes in the scores and labels of some nodes, or of none."""
+        """Adds a block of nodes, which may be empty."""
         if len(y) == 0:
             return
         self.nodes += len(y)
         self.loss += len(y) * float(loss(logits, y))
         if y.dim() == 1:
-            # A node has one class and one prediction, so that F1 is the accuracy.
+            # With one class and one prediction per node, F1 is the accuracy.
             self.hits += int((logits.argmax(dim=1) == y).sum())
             self.marked += 2 * len(y)
             return
@@ -86,7 +87,7 @@ class Tally:
         self.right = (self.right or 0) + len(y) * label_accuracy(logits, y)
 
     def scores(self) -> dict[str, float]:
-        """What :func:`lgcn.training.evaluate` gives for a split."""
+        """Loss and scores of all blocks, as :func:`lgcn.training.evaluate` gives them per split."""
         found = {
             "nodes": self.nodes,
             "loss": self.loss / self.nodes,

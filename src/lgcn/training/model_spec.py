@@ -1,4 +1,4 @@
-"""What a model was built for, and how it is built and filled with weights again."""
+"""What a model was built for; building it again and loading its weights."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from lgcn.graph import Graph
     from lgcn.training.settings import Settings
 
-# PyG generates code when the first layer of a class is built. Two threads at it would break it.
+# PyG generates code when the first layer of a class is built. Two threads at once would break it.
 _building = threading.Lock()
-TRAINED = 4  # copies of the weights in training: themselves, gradients and two moments
+TRAINED = 4  # tensors per weight in training: the weight, its gradient and two moments
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a model was built for; a graph must match it to be predicted."""
+    """What a model was built for. Graphs to predict must match it."""
 
     num_features: int
     num_classes: int
@@ -41,7 +41,7 @@ class ModelSpec:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
-        """The specification in a file, checked; raises ValueError or TypeError."""
+        """The stored specification, checked; raises ValueError or TypeError."""
         spec = cls(**stored)
         for key in ("num_features", "num_classes"):
             if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
@@ -62,7 +62,7 @@ class ModelSpec:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes or labels; their numbers where they have no names."""
+        """The names of the classes or labels; their numbers if they have no names."""
         return self.label_names or tuple(str(number) for number in range(self.num_classes))
 
     def build(self, settings: Settings) -> Module:
@@ -81,11 +81,11 @@ class ModelSpec:
             raise ValueError(f"cannot build a model of these sizes: {one_line(error)}") from error
 
     def check_memory(self, settings: Settings) -> None:
-        """Raises UsageError where the model is too large to be trained, or to be read again."""
+        """Raises UsageError if the model is too large to be trained or stored."""
         if self.num_classes > MAX_CLASSES:
             raise UsageError(
-                f"there can be at most {MAX_CLASSES} classes, got {self.num_classes}: are the "
-                "labels numbers or ids?"
+                f"there can be at most {MAX_CLASSES} classes, got {self.num_classes}. Is the label "
+                "column a number or an id instead of a class?"
             )
         try:
             model = self.build_without_memory(settings)
@@ -100,7 +100,7 @@ class ModelSpec:
         check_memory(TRAINED * _num_bytes(model), what)
 
     def check(self, graph: Graph) -> None:
-        """Raises UsageError where the graph does not fit."""
+        """Raises UsageError if the graph does not fit."""
         if graph.num_features != self.num_features:
             raise UsageError(
                 f"the model wants {self.num_features} features per node, "
@@ -121,13 +121,13 @@ class ModelSpec:
 def load_weights(
     model: Module, weights: dict[str, Tensor], path: Path, *, assign: bool = False
 ) -> None:
-    """Fills a model with weights that were read from ``path``.
+    """Loads weights that were read from ``path`` into a model.
 
     Args:
         model: The model.
         weights: Its ``state_dict``.
-        path: Where they come from, for the message.
-        assign: Take the tensors themselves instead of copying their values. (default: ``False``)
+        path: The file, for messages.
+        assign: Use the tensors themselves instead of copying their values. (default: ``False``)
     """
     try:
         own = model.state_dict()

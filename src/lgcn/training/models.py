@@ -1,11 +1,11 @@
-"""The models that the training loop can train, by name.
+"""The models that can be trained, by name.
 
 A model is a :class:`torch.nn.Module` with a class of settings. Other packages add theirs::
 
     register_model("mine", "my_package.network:Mine", MySettings, preset="mine")
 
 The network's class takes (in_channels, num_classes) and the fields of its settings by keyword. Its
-``forward`` takes (x, graph). Further, it has
+``forward`` takes (x, graph). It also has
 
 - ``first_layer``, the layer that ``decay_layers="first"`` applies L2 to;
 - ``can_capture``, whether a training step launches the same kernels on the same memory each time,
@@ -27,7 +27,7 @@ class UnknownModel(UsageError):
 
 
 class Model(NamedTuple):
-    """Where a model's class is, its settings, and the preset where none is named."""
+    """Where a model's class is, the class of its settings, and its default preset."""
 
     network: str
     settings: type[ModelSettings]
@@ -38,14 +38,14 @@ _models: dict[str, Model] = {"lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "d
 
 
 def register_model(name: str, network: str, settings: type[ModelSettings], *, preset: str) -> None:
-    """Makes a model known to the settings ``model=NAME`` and to the training loop.
+    """Adds a model, which ``model=NAME`` then selects in the settings.
 
     Args:
         name: Its name.
         network: Where its class is, as ``module:Class``. It is imported when a model is built.
         settings: The class of its settings, a subclass of :class:`ModelSettings`. Its module should
             not import torch, so that a wrong setting is reported at once.
-        preset: Its preset where none is named.
+        preset: Its default preset.
     """
     _models[name] = Model(network, settings, preset)
 
@@ -55,7 +55,7 @@ def model_names() -> list[str]:
 
 
 def find_model(name: object) -> Model:
-    """The model of that name; raises UsageError where there is none."""
+    """The model of that name; raises UnknownModel if there is none."""
     if not isinstance(name, str) or name not in _models:
         hint = did_you_mean(name, _models)
         raise UnknownModel(f"unknown model {name!r}; {hint}{and_the_papers()}")
@@ -70,7 +70,7 @@ def network_class(name: str) -> "type[Module]":
 
 
 def and_the_papers() -> str:
-    """A hint for unknown names where no package has added models yet."""
+    """A hint for unknown names if no package has added models yet."""
     if len(_models) > 1:
         return ""
     return " (models and presets of the paper's comparison need `import lgcn.paper`)"

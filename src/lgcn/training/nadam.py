@@ -1,4 +1,4 @@
-"""Adam with Nesterov momentum as TensorFlow 1 has it, for the released program."""
+"""Adam with Nesterov momentum as in TensorFlow 1, which the released program uses."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,14 +8,14 @@ from torch.optim import Optimizer
 
 
 class Nadam(Optimizer):
-    r"""The released program's optimiser. Unlike ``torch.optim.NAdam`` it has no momentum schedule.
+    r"""The released program's optimiser: ``torch.optim.NAdam`` without the momentum schedule.
 
     .. math::
         \theta \leftarrow \theta - \alpha \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \,
         \frac{\beta_1 m + (1 - \beta_1) g}{\sqrt{v} + \epsilon}
 
     Args:
-        params: Parameters or groups of them.
+        params: Parameters, or groups of parameters.
         lr: Learning rate :math:`\alpha`. (default: 0.001)
         betas: Decay rates of the moments. (default: (0.9, 0.999))
         eps: :math:`\epsilon` (default: 1e-8)

@@ -1,6 +1,6 @@
-"""What comes before a training: its settings, its folder, and whether it resumes an earlier run.
+"""Prepares a training that writes a run folder: checks settings, folder and data.
 
-Nothing here imports torch before all of that is checked, so that a mistake is reported at once.
+torch is imported after these checks, so that a mistake is reported at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lgcn.utils.progress import OnEpoch
 def read_settings(
     file: str | Path | None = None, assignments: Sequence[str] = (), **given: Any
 ) -> dict[str, Any]:
-    """Settings from a file, from ``key=value`` strings and by name; each overrides those before.
+    """Settings from a file, from ``key=value`` strings, and by name. Later ones override earlier.
 
     Args:
         file: A TOML file. (default: none)
@@ -33,7 +33,7 @@ def read_settings(
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A training whose settings, folder and data are checked, see :func:`prepare_training`."""
+    """A training whose settings, folder and data are checked. See :func:`prepare_training`."""
 
     settings: Settings
     run: Run
@@ -42,7 +42,7 @@ class PreparedTraining:
     overwrite: bool
 
     def train(self, on_epoch: OnEpoch | None = None) -> dict[str, Any]:
-        """Loads the graph, trains, and gives the record; that of a finished run is read.
+        """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
         Args:
             on_epoch: See :func:`lgcn.training.train`. (default: none)
@@ -66,7 +66,7 @@ class PreparedTraining:
             raise self._interrupted() from None
 
     def _interrupted(self) -> Interrupted:
-        """What an interrupt that did not wait for the end of the epoch left."""
+        """Says what is kept after an interrupt within an epoch."""
         if not self.run.holds_work:
             return Interrupted("stopped before the first checkpoint; nothing is kept")
         if self.run.finished and not self.resume:  # the run that was to be replaced
@@ -85,13 +85,13 @@ def prepare_training(
     overwrite: bool = False,
     root: str | Path | None = None,
 ) -> PreparedTraining:
-    """Checks settings, folder and data of a training that writes a run folder.
+    """Checks the settings, the folder and the data of a training.
 
     Args:
         settings: The settings by name, see :func:`read_settings`.
-        source: The graph. (default: the one that the settings name)
+        source: Where the graph comes from. (default: the data set that the settings name)
         out: The run folder. (default: ``runs/NAME-seedN``, the first that is free)
-        resume: Resume the run in ``out``. Its settings must stay. (default: ``False``)
+        resume: Resume the run in ``out``, with the same settings. (default: ``False``)
         overwrite: Replace the run in ``out``. (default: ``False``)
         root: Folder of the data files. (default: ``$LGCN_DATA``, then the cache folder)
     """
@@ -119,7 +119,7 @@ def prepare_training(
 
 
 def resumed_settings(run: Run, given: Mapping[str, Any]) -> Settings:
-    """The settings of a run that is resumed, if the given ones do not change them."""
+    """The settings of a run to resume; raises UsageError if the given ones differ."""
     settings, _ = run.read()
     before, after = settings.flat(), settings.replace(**given).flat()
     changed = [key for key in given if after[key] != before[key]]
@@ -143,7 +143,7 @@ def new_folder(settings: Settings, parent: str | Path = "runs") -> Path:
 
 
 def _of_source(source: GraphSource) -> dict[str, Any]:
-    """The settings that name a graph; a data set's options may be among the other settings."""
+    """The settings that name the graph."""
     if "nodes" in source.options and "label_column" not in source.options:
         raise UsageError("label_column= is missing: the column of nodes= that has the labels")
     options = {"dataset_options": dict(source.options)} if source.options else {}

@@ -1,8 +1,8 @@
-"""The folder of a run: what is in it, written atomically and checked when read.
+"""Run folders: their files, written atomically and checked when read.
 
 ============================  ============================================================
 ``run.json``                  settings, and what the model was built for
-``features.json``             how the user's columns become features, where there are columns
+``features.json``             how the columns of tables become features, if there are any
 ``checkpoint.json``           where training stands; names the file of tensors below
 ``checkpoint-N.safetensors``  weights, best weights and optimiser state after epoch N
 ``model.safetensors``         the best weights, once training has finished
@@ -11,14 +11,14 @@
 ============================  ============================================================
 
 ``checkpoint.json`` is written last and names its tensors with their checksum. So a run that is
-killed at any moment has one consistent checkpoint: the new one or the one before.
+killed at any moment has one consistent checkpoint: the new one or the previous one.
 
-Whoever writes to the folder holds a lock on it (:mod:`lgcn.training.folder_lock`). Readers take
-none: they notice when the run is replaced while they read it, and raise an error.
+Writers hold a lock on the folder (:mod:`lgcn.training.folder_lock`). Readers need no lock: they
+notice if the run is replaced while they read it, and raise an error.
 
-A run folder may come from a stranger. No code in it is executed. It cannot name other files to be
-written, and it cannot switch a check off: its settings must pass
-:mod:`lgcn.datasets.stored_options`.
+A run folder may come from an untrusted source. No code in it is executed. It cannot make the
+program write to other files or skip checks: its settings must pass
+:func:`lgcn.datasets.registry.check_options`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lgcn.datasets.stored_options import check_options
+from lgcn.datasets.registry import check_options
 from lgcn.errors import (
     START_AGAIN,
     CheckpointError,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
 
 FORMAT = 1
-# All files of a run besides checkpoints; estimator.json is LGCNClassifier's.
+# All files of a run except the tensors of checkpoints.
 FILES = (
     "result.json",
     "checkpoint.json",
@@ -64,7 +64,7 @@ FILES = (
     "features.json",
     "estimator.json",
 )
-# What a result must have, so that it can be shown.
+# The keys that a result needs to be printed, and their types.
 RESULT: dict[str, Any] = {
     "dataset": str,
     "seed": int,
@@ -85,7 +85,7 @@ class Run:
     """A run folder.
 
     Args:
-        folder: Its path. Nothing is read or written yet.
+        folder: Its path. The constructor reads and writes nothing.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -97,8 +97,8 @@ class Run:
         """Keeps all other processes from writing to the folder while the block runs.
 
         Args:
-            make: Make the folder if it is missing; it is removed again if nothing is written to it.
-                (default: ``True``)
+            make: Create the folder if it is missing. It is removed again if nothing is written to
+                it. (default: ``True``)
         """
         if not make and not self.folder.exists():
             raise self._missing()
@@ -114,13 +114,13 @@ class Run:
 
     @property
     def holds_work(self) -> bool:
-        """Whether there is something to lose: a checkpoint or a trained model."""
+        """Whether the folder has a checkpoint or a trained model, which must not get lost."""
         names = ("checkpoint.json", "model.safetensors", "result.json")
         return any((self.folder / name).exists() for name in names)
 
     @property
     def has_encoder(self) -> bool:
-        """Whether the features come from columns of the user's tables."""
+        """Whether the features come from columns of tables."""
         return (self.folder / "features.json").exists()
 
     @property
@@ -134,12 +134,38 @@ class Run:
     def start(
         self, settings: Settings, spec: ModelSpec, encoder: FeatureEncoder | None = None
     ) -> None:
-        """Starts a new run in the folder; the files of an earlier one are removed."""
+        """Starts a new run in the folder. The files of an earlier run are removed."""
         self.clear()
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
         record = {"format": FORMAT, "settings": settings.to_dict(), "model": vars(spec)}
         self.write_json("run.json", record)
+
+    @contextmanager
+    def begin(
+        self,
+        settings: Settings,
+        spec: ModelSpec,
+        encoder: FeatureEncoder | None,
+        *,
+        overwrite: bool,
+    ) -> Iterator[None]:
+        """Starts a new run, and trains it while the block runs.
+
+        A run that fails before its first checkpoint leaves nothing behind. It stays if a write
+        failed: the message of that error says how to resume it.
+        """
+        if self.holds_work and not overwrite:  # may have appeared since the caller looked
+            raise UsageError(f"{self.folder} already holds a run; choose another --out")
+        try:
+            self.start(settings, spec, encoder)
+            yield
+        except WriteError:
+            raise
+        except BaseException:
+            if not self.holds_work:
+                self.clear()
+            raise
 
     def other_files(self) -> bool:
         """Whether the folder holds files that do not belong to a run."""
@@ -147,7 +173,7 @@ class Run:
         return not all(name in FILES or CHECKPOINT.fullmatch(name) for name in names)
 
     def clear(self) -> None:
-        """Removes the run's files, and no others."""
+        """Removes the files of the run, and no others."""
         try:
             for name in FILES:
                 (self.folder / name).unlink(missing_ok=True)
@@ -156,7 +182,7 @@ class Run:
             raise cannot_write(self.folder, error) from error
 
     def read(self) -> tuple[Settings, ModelSpec]:
-        """Settings and model of the run."""
+        """The settings of the run, and what its model was built for."""
         if not self.folder.is_dir():
             raise self._missing()
         before = self._version()
@@ -181,6 +207,7 @@ class Run:
         return settings, spec
 
     def save_checkpoint(self, epoch: int, tensors: dict[str, Tensor], state: Any) -> None:
+        """Writes a checkpoint, then removes the one before."""
         from lgcn.training.tensor_files import save_tensors
 
         name = f"checkpoint-{epoch}.safetensors"
@@ -192,7 +219,7 @@ class Run:
         self._remove_checkpoints(keep=name)
 
     def load_checkpoint(self) -> tuple[int, dict[str, Tensor], Any] | None:
-        """Epoch, tensors and state of the last checkpoint; ``None`` where there is none yet."""
+        """Epoch, tensors and state of the last checkpoint; ``None`` if there is none yet."""
         listing = self.folder / "checkpoint.json"
         if not listing.exists():
             return None
@@ -203,7 +230,7 @@ class Run:
             )
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{listing} is damaged. {START_AGAIN}") from error
-        # A path in the file must not lead elsewhere.
+        # The name must not lead out of the folder.
         if type(epoch) is not int or name != f"checkpoint-{epoch}.safetensors":
             raise CheckpointError(
                 f"{listing} names {name!r:.80}, not checkpoint-N.safetensors. {START_AGAIN}"
@@ -222,6 +249,7 @@ class Run:
         return epoch, load_tensors(path), state
 
     def finish(self, weights: dict[str, Tensor], result: dict[str, Any]) -> None:
+        """Writes the best weights and the result, then removes the checkpoints."""
         from lgcn.training.tensor_files import save_tensors
 
         save_tensors(self.folder / "model.safetensors", weights)
@@ -229,7 +257,7 @@ class Run:
         self._drop_checkpoints()
 
     def tidy(self) -> None:
-        """Removes the checkpoints of a finished run that was killed before it removed them."""
+        """Removes checkpoints that a finished run still has because it was killed."""
         with suppress(LGCNError), self.locked(make=False):
             if self.finished:
                 self._drop_checkpoints()
@@ -241,7 +269,7 @@ class Run:
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
-        """Adds the command that resumes the training to an error in writing."""
+        """Adds the command that resumes the training to errors of writing."""
         try:
             yield
         except WriteError as error:
@@ -250,6 +278,7 @@ class Run:
             ) from error
 
     def result(self) -> dict[str, Any]:
+        """The content of ``result.json``, checked."""
         result = self.read_json("result.json")
         path = self.folder / "result.json"
         if not isinstance(result, dict):
@@ -262,7 +291,7 @@ class Run:
         return result
 
     def temperature(self) -> float:
-        """Softmax temperature; 1 for runs that recorded none."""
+        """The softmax temperature; 1 if the run has none."""
         from lgcn.training.calibration import HIGHEST, LOWEST
 
         value = self.result().get("temperature", 1.0)
@@ -276,7 +305,7 @@ class Run:
         return float(value)
 
     def encoder(self) -> FeatureEncoder | None:
-        """How the user's columns become features; ``None`` where the features came as numbers."""
+        """How the columns of tables become features; ``None`` if the features did not come so."""
         if not self.has_encoder:
             return None
         from lgcn.tables.encoder import FeatureEncoder  # imports pyarrow
@@ -287,7 +316,7 @@ class Run:
             raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
     def read_finished(self) -> tuple[Settings, ModelSpec]:
-        """Settings and model of a run whose training has finished."""
+        """Like :meth:`read`; raises CheckpointError if the training has not finished."""
         record = self.read()
         if not self.finished:
             raise CheckpointError(
@@ -327,7 +356,7 @@ class Run:
         return content
 
     def write_json(self, name: str, value: Any) -> None:
-        # A link in a folder from elsewhere could point to any file of the user.
+        # A link in an untrusted folder could point to any file of the user.
         write_json(self.folder / name, value, follow=False)
 
     def _version(self) -> tuple[int, ...] | None:
@@ -340,7 +369,7 @@ class Run:
 
     def _check_unchanged(self) -> None:
         if self._read is not None and self._read != self._version():
-            self._read = None  # the next try reads all of the new one
+            self._read = None  # the next call reads the new run
             raise CheckpointError(
                 f"the run in {self.folder} was replaced while it was read. Try again"
             )
@@ -360,7 +389,7 @@ def _stored_settings(record: Mapping[str, Any]) -> Settings:
     """The settings in run.json, checked."""
     if "settings" in record:
         return Settings.create(**record["settings"])
-    # Earlier files have all settings side by side, among them those of models that were not used.
+    # Files of earlier versions have flat settings, also those of models that were not used.
     flat = dict(record["config"])
     flat["preset"] = flat.pop("recipe", None)
     own = {*flat_names(flat.get("model", "lgcn")), *Settings.model_fields}

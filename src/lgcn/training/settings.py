@@ -1,8 +1,8 @@
-"""All settings of a run: one way in for files, flags and keyword arguments.
+"""All settings of a run, from files, flags or keyword arguments.
 
-:mod:`lgcn.training.groups` has every setting with its type, limits, description and default. Every
-setting also has a flat name, which is its name without the group (``k`` for ``model.k``); ``model``
-stands for ``model.name``.
+:mod:`lgcn.training.groups` lists every setting with its type, limits, description and default. A
+setting also has a flat name, which omits the group (``k`` for ``model.k``); ``model`` is the flat
+name of ``model.name``.
 """
 
 import tomllib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from lgcn.graph import Graph
 
-# The group "model" has the class that its model is registered with.
+# The class of the group "model" depends on the model: see groups_of.
 GROUPS: dict[str, type[Group]] = {
     "model": ModelSettings,
     "sampling": SamplingSettings,
@@ -68,17 +68,17 @@ class Settings(Group):
     evaluation: EvaluationSettings = EvaluationSettings()
     hardware: HardwareSettings = HardwareSettings()
 
-    # The flat names of the settings that were given, which no preset overrides.
+    # Flat names of the settings that were given; no preset overrides them.
     _given: frozenset[str] = PrivateAttr(frozenset())
 
     @classmethod
     def create(cls, **given: Any) -> "Settings":
-        """The defaults, the preset's settings for the data set, and the given values, checked.
+        """The given settings on top of the preset's, on top of the defaults; all are checked.
 
-        Without ``preset``, it is the model's own: ``"default"`` for the LGCN.
+        The default preset depends on the model. That of the LGCN is ``"default"``.
 
         Args:
-            given: Settings by flat name (``k=16``, ``model="gcn"``) or in groups
+            given: Settings by flat name (``k=16``, ``model="lgcn"``) or in groups
                 (``model={"k": 16}``).
         """
         flat = flatten(given)
@@ -108,7 +108,7 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Settings that do not go together."""
+        """Refuses settings that contradict each other."""
         sampling = self.sampling
         n_init, max_nodes = sampling.n_init, sampling.max_nodes
         if n_init and max_nodes and n_init > max_nodes:
@@ -127,7 +127,7 @@ class Settings(Group):
 
     @classmethod
     def from_toml(cls, path: str | Path) -> dict[str, Any]:
-        """The settings in a TOML file by flat name, to be passed to :meth:`create`."""
+        """The settings in a TOML file by flat name, as arguments for ``create``."""
         try:
             with Path(path).open("rb") as file:
                 return flatten(tomllib.load(file))
@@ -138,7 +138,7 @@ class Settings(Group):
 
     @property
     def given(self) -> frozenset[str]:
-        """The flat names of the settings that were given. They do not count in comparisons."""
+        """Flat names of the settings that were given. Comparisons ignore them."""
         return self._given
 
     def __eq__(self, other: object) -> bool:
@@ -156,22 +156,22 @@ class Settings(Group):
         return flatten(self.to_dict())
 
     def replace(self, **changes: Any) -> "Settings":
-        """These settings with others in some places, which then count as given."""
+        """A copy with some settings changed. The changes count as given."""
         flat = flatten(changes)
         check_names(flat, flat.get("model", self.model.name))
         return self._of({**self.flat(), **flat}, self._given | flat.keys())
 
     def resolve(self, graph: "Graph") -> "Settings":
-        """These settings with the choices made that depend on the graph.
+        """A copy in which all choices that depend on the graph are made.
 
-        - ``labels="auto"``: the preset's settings for many labels replace those for few, below the
-          given settings, if a class has 400 training nodes on average or if neighbours are seldom
-          of one class.
-        - ``k=None`` becomes :func:`lgcn.graph.statistics.suggest_k`.
-        - ``input_scale=None`` becomes one over :func:`lgcn.graph.statistics.feature_length`.
-        - ``training="auto"`` becomes ``"whole"`` while the nodes of the largest graph, times k + 1,
+        - ``labels="auto"``: the preset's settings for many labels replace those for few labels if
+          classes have at least 400 training nodes on average, or if neighbours are seldom of one
+          class. Given settings stay.
+        - ``k=None`` becomes a number chosen by the degrees (``lgcn.graph.statistics.suggest_k``).
+        - ``input_scale=None`` becomes one over the typical length of a node's features.
+        - ``training="auto"`` becomes ``"whole"`` if the nodes of the largest graph, times k + 1,
           are at most two million, else ``"subgraph"``.
-        - ``evaluate_on="auto"`` becomes ``"graph"`` while they are at most four million, else
+        - ``evaluate_on="auto"`` becomes ``"graph"`` if they are at most four million, else
           ``"sampled"``.
         """
         from lgcn.graph.statistics import feature_length, suggest_k
@@ -232,12 +232,12 @@ TOP: tuple[str, ...] = tuple(name for name in Settings.model_fields if name not 
 
 
 def groups_of(model: object = "lgcn") -> dict[str, type[Group]]:
-    """The groups with their classes; that of ``model`` depends on the model."""
+    """The classes of the groups. That of ``"model"`` depends on the model."""
     return {**GROUPS, "model": find_model(model).settings}
 
 
 def flat_names(model: object = "lgcn") -> dict[str, tuple[str, str]]:
-    """The group and the field behind each flat name of a model's settings, without those of TOP."""
+    """The group and field of each flat name, for a model. Settings outside of groups are not in."""
     return {
         "model" if (group, field) == ("model", "name") else field: (group, field)
         for group, cls in groups_of(model).items()
@@ -246,7 +246,7 @@ def flat_names(model: object = "lgcn") -> dict[str, tuple[str, str]]:
 
 
 def check_names(names: Iterable[str], model: object) -> None:
-    """Raises UsageError at the first name that is no setting of the model."""
+    """Raises UsageError if a name is no setting of the model."""
     known = [*TOP, *flat_names(model)]
     for name in names:
         if name not in known:
@@ -255,7 +255,7 @@ def check_names(names: Iterable[str], model: object) -> None:
 
 
 def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by flat name, of flat or grouped ones. A name that comes twice is refused."""
+    """Flat or grouped settings by flat name. Raises UsageError if a name occurs twice."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         inner = _of_group(key, value) if key in GROUPS else {key: value}
@@ -273,7 +273,7 @@ def _of_group(group: str, value: Any) -> dict[str, Any]:
         if group == "model":
             return {"model": value}
         raise UsageError(f"{group} is a group of settings and must be a table, got {value!r:.80}")
-    if group == "model":  # whose names are checked once the model is known
+    if group == "model":  # names are checked once the model is known
         return {"model" if name == "name" else name: value[name] for name in value}
     for name in value:
         if name not in GROUPS[group].model_fields:
@@ -283,10 +283,10 @@ def _of_group(group: str, value: Any) -> dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """``key=value`` from the command line, with the meaning it has in a TOML file.
+    """Parses ``key=value`` from the command line like a line of a TOML file.
 
-    ``none`` is no value, and text that is no TOML value is a string. The key may be
-    ``group.key``, or ``table.key`` for one key of a table.
+    ``none`` means no value, and what is no TOML value is a string. The key may be ``group.key``, or
+    ``table.key`` for one key of a table.
     """
     key, separator, value = text.partition("=")
     key = key.strip()
@@ -304,11 +304,11 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def merge_settings(texts: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The settings of several ``key=value`` by flat name; a later one wins.
+    """Several ``key=value`` strings as settings by flat name. Later ones override earlier.
 
     Args:
-        texts: The settings.
-        below: Settings that they are added to. (default: none)
+        texts: The strings.
+        below: Settings that they override. (default: none)
     """
     settings = dict(below or {})
     for text in texts:

@@ -1,4 +1,4 @@
-"""What training needs besides the model: its device, its mini-batches, its optimiser."""
+"""What a training needs besides the model: device, mini-batches, optimiser."""
 
 from typing import Any
 
@@ -19,20 +19,25 @@ from lgcn.sampling.batches import BatchLoader
 from lgcn.training.nadam import Nadam
 from lgcn.training.settings import Settings
 
-WALK_LENGTH = 4  # where max_hops is none
+WALK_LENGTH = 4  # if max_hops is none
 
 
 def pick_device(name: str) -> torch.device:
-    """The device of that name; "auto" is a GPU where there is one."""
+    """The device of that name; ``"auto"`` is a GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        if device.type == "meta":  # which has no numbers
-            raise RuntimeError("it only knows shapes")
+        if device.type == "meta":  # tensors without values
+            raise RuntimeError("its tensors have no values")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UsageError(f"device {name!r} is not available: {first_line_of(error)}") from error
+        reason = first_line_of(error)
+        if reason.startswith("Expected one of"):  # torch lists all types of devices that exist
+            reason = "there is no such device type"
+        raise UsageError(
+            f"device {name!r} is not available: {reason}. Use device=auto or device=cpu"
+        ) from error
     return device
 
 
@@ -74,7 +79,7 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
 
 
 def make_optimizer(model: Module, settings: Settings) -> Optimizer:
-    """Adam or Nadam; their L2 term is that of lambda / 2 times the squared norm."""
+    """Adam or Nadam, with an L2 term of ``weight_decay / 2`` times the squared norm of weights."""
     chosen = settings.optimisation
     weights = [p for p in model.parameters() if p.dim() > 1]
     biases = [p for p in model.parameters() if p.dim() <= 1]
@@ -92,6 +97,6 @@ def make_optimizer(model: Module, settings: Settings) -> Optimizer:
     groups = [group for group in groups if group["params"]]
     if chosen.optimizer == "nadam":
         return Nadam(groups, lr=chosen.lr)
-    # Fused, a step is one kernel for all weights; capturable, it counts on the device.
+    # fused: one kernel updates all weights. capturable: steps are counted on the device.
     on_gpu = any(p.is_cuda for p in weights)
     return Adam(groups, lr=chosen.lr, fused=True, capturable=on_gpu)

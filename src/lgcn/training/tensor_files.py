@@ -13,7 +13,7 @@ from lgcn.errors import START_AGAIN, CheckpointError, one_line
 from lgcn.utils.files import atomic, open_plain
 from lgcn.utils.memory import check_memory
 
-# How safetensors names the types of numbers, in the order of the tensors in a file.
+# The names of types in safetensors files, in the order in which their tensors are written.
 DTYPES = {
     torch.int64: "I64",
     torch.float64: "F64",
@@ -29,8 +29,7 @@ DTYPES = {
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Writes tensors in the safetensors format, the same bytes as ``safetensors.torch.save_file``.
 
-    That function writes to a temporary file of its own, which would stay in the folder after a
-    kill.
+    That function writes to its own temporary file, which would stay in the folder after a kill.
     """
     order = list(DTYPES)
     names = sorted(tensors, key=lambda name: (order.index(tensors[name].dtype), name))

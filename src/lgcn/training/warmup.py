@@ -1,10 +1,10 @@
-"""Compiles all Numba kernels before they are needed, so that no training run waits for it.
+"""Compiles all Numba kernels before they are needed, so that no training waits for it.
 
 Numba keeps compiled kernels in ``$NUMBA_CACHE_DIR`` if that is set, else beside the source files of
 the package, else, if those folders cannot be written to, in the user's cache folder
 (``~/.cache/numba`` on Linux). Later processes load them from there, until the source files, Numba
-or the processor change. If none of these folders can be written to, kernels that one of them holds
-are used, and each process compiles the others again.
+or the processor change. If none of these folders is writable, each process compiles the kernels
+that are not there yet.
 """
 
 import sys
@@ -26,16 +26,16 @@ from lgcn.ops.structure import INDEX_DTYPES
 from lgcn.sampling import NeighborLoader, RandomWalkLoader, select_subgraph
 from lgcn.utils.progress import OnProgress
 
-# The narrower types are computed in float32.
+# Smaller types are computed in float32.
 FLOAT_DTYPES = (torch.float32, torch.float64)
-# Positions in a row are kept in 8, 16 or 32 bits, as the largest degree needs.
+# Positions in a row are stored in 8, 16 or 32 bits, depending on the largest degree.
 DEGREES = (2, 1 << 8, 1 << 16)
 
 
 class Warmup(NamedTuple):
     """What a warm-up did: the type signatures of each kernel, the folders, the time.
 
-    ``folders`` is empty if none can be written to: then nothing is kept.
+    ``folders`` is empty if no folder is writable: then nothing is kept.
     """
 
     compiled: dict[str, list[str]]
@@ -73,7 +73,7 @@ def warmup(
 
 
 def kernels() -> dict[str, Any]:
-    """All functions of this package that Numba compiles and that are imported, by full name."""
+    """All imported functions of this package that Numba compiles, by full name."""
     return {
         f"{module_name}.{name}": value
         for module_name, module in sorted(sys.modules.items())
@@ -86,7 +86,7 @@ def kernels() -> dict[str, Any]:
 def _steps(
     float_dtypes: Sequence[torch.dtype], index_dtypes: Sequence[torch.dtype]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Calls of library functions, which call the kernels with the types they have in practice."""
+    """Calls of library functions that use the kernels with the types that occur in practice."""
     yield "tables", _tables
     for index_dtype in index_dtypes:
         yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, *_rows(1, index_dtype))
@@ -109,19 +109,19 @@ def _name(dtype: torch.dtype) -> str:
 
 
 def _rows(degree: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """rowptr and col of two nodes, the first with so many entries, the other with none."""
+    """rowptr and col of two nodes: the first has ``degree`` entries, the second none."""
     return torch.tensor([0, degree, degree], dtype=dtype), torch.ones(degree, dtype=dtype)
 
 
 def _tables() -> None:
-    import pyarrow as pa  # only here: it takes a while
+    import pyarrow as pa  # takes a while
 
     from lgcn.tables.edges import to_adjacency
     from lgcn.tables.ids import NodeIndex
 
     for ids in (pa.array([0, 1]), pa.array([0, 1 << 40]), pa.array(["a", "b"])):
         NodeIndex(ids).find(ids)
-    start, end = np.zeros(2, np.int32), np.ones(2, np.int32)  # twice, so that one is left out
+    start, end = np.zeros(2, np.int32), np.ones(2, np.int32)  # the same edge twice: one is dropped
     for weights in (None, [np.ones(2, np.float32)]):
         to_adjacency([start], [end], weights, 2, directed=False)
 

@@ -134,7 +134,7 @@ def too_much_of_numpy(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize("allocate", [too_much_of_torch, too_much_of_numpy])
 def test_too_little_memory_for_a_step(lgcn_, monkeypatch: pytest.MonkeyPatch, allocate: Any):
     with monkeypatch.context() as patched:
-        patched.setattr(step.Step, "_run", allocate)
+        patched.setattr(step.Step, "_train_on", allocate)
         output = lgcn_(*TRAIN)
     assert output.code == 1
     assert "memory" in output.message

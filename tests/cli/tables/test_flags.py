@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lgcn.cli import tables as cli_tables
+from lgcn.cli import table_flags as cli_tables
 from lgcn.tables.from_tables import import_tables
 from lgcn.training import Run
 

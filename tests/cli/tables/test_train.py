@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lgcn.cli import tables as cli_tables
-from lgcn.datasets.check import suggest_k
+from lgcn.cli import table_flags as cli_tables
+from lgcn.datasets.graph_report import suggest_k
 from lgcn.tables.from_tables import import_tables
 from lgcn.training import Run, loop
 

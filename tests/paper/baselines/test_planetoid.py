@@ -337,7 +337,10 @@ def test_graphs_that_cannot_be_learned_from(communities: Graph) -> None:
     empty = Graph.as_given(torch.empty(2, 0, dtype=torch.long), 80)
     one_class = torch.arange(80) < 5
     cases = [
-        ({"y": several}, "one class a node, but the nodes of communities can have several labels"),
+        (
+            {"y": several},
+            "one class per node, but the nodes of communities can have several labels",
+        ),
         ({"x": None}, "communities has no features"),
         ({"train_mask": one_class}, "train_mask of communities must have nodes of two classes"),
         ({"rowptr": empty.rowptr, "col": empty.col}, "communities must have edges"),

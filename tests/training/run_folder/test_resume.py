@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
-from lgcn.training import Result, Run, loop, train
+from lgcn.training import Result, Run, loop, metrics, train
 
 from ..graphs import digest, lasting, settings, several_graphs, small_graph
 from .runs import Killed, at_epoch, die, go_on, interrupt, names
@@ -184,7 +184,7 @@ def test_going_on_needs_a_run(tmp_path: Path):
 
 def break_loss(monkeypatch: pytest.MonkeyPatch, step: int, *, gradient_only: bool) -> None:
     """Makes the loss, or its gradient alone, NaN in that step of training."""
-    true_loss = loop.metrics.loss
+    true_loss = metrics.loss
     steps = iter(range(1, 1000))
 
     def loss(
@@ -195,7 +195,7 @@ def break_loss(monkeypatch: pytest.MonkeyPatch, step: int, *, gradient_only: boo
             return value + (logits.sum() * 0).sqrt() if gradient_only else value * float("nan")
         return value
 
-    monkeypatch.setattr(loop.metrics, "loss", loss)
+    monkeypatch.setattr(metrics, "loss", loss)
 
 
 @pytest.mark.usefixtures("checkpoints")
@@ -233,5 +233,5 @@ def test_a_last_step_that_ruins_the_weights_is_no_result(
 
 def test_divergence_without_a_folder_names_no_checkpoint(monkeypatch: pytest.MonkeyPatch):
     break_loss(monkeypatch, 1, gradient_only=False)
-    with pytest.raises(TrainingDiverged, match=r"in epoch 1\. A smaller learning rate"):
+    with pytest.raises(TrainingDiverged, match=r"in epoch 1.*lr="):
         train(small_graph(), settings())

@@ -1,9 +1,11 @@
-"""The systems that the LGCN is compared with, one package each.
+"""The baselines that the LGCN is compared with, one folder each.
 
-A package registers its system when it is imported: the settings of its network, and its row in the
-tables (:mod:`lgcn.paper.systems`). It does not import torch; its ``network`` or ``training`` module
-does, when the system is trained. Importing :mod:`lgcn.paper` imports all packages in this folder,
-so that a new one needs no entry elsewhere.
+``gat/__init__.py`` has the settings of GAT and its row in the tables (:mod:`lgcn.paper.systems`),
+``gat/network.py`` its network. Settings are read without torch, which takes seconds to import, so
+that a wrong one is reported at once. Networks import torch.
+
+Importing :mod:`lgcn.paper` imports all folders here. To add a baseline, add a folder and its preset
+in ``lgcn/paper/presets``.
 """
 
 import pkgutil

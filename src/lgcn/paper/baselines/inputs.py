@@ -1,4 +1,4 @@
-"""Node features as the baselines take them: sparse ones stay sparse where a layer allows it."""
+"""Operations on dense or sparse node features. Sparse features stay sparse where possible."""
 
 import torch
 from torch import Tensor
@@ -11,14 +11,14 @@ from lgcn.ops.structure import csr_parts, with_values
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
-    """Dropout of dense features, or of the values of sparse ones: zeros stay zeros."""
+    """Dropout of dense features, or of the non-zeros of sparse ones."""
     if x.layout != torch.sparse_csr:
         return dropout(x, p, training)
     return with_values(x, dropout(csr_parts(x)[2], p, training))
 
 
 def scale(x: Tensor, factor: float) -> Tensor:
-    """Dense or sparse features times a number."""
+    """Features times a number."""
     if factor == 1:
         return x
     if x.layout != torch.sparse_csr:
@@ -27,18 +27,19 @@ def scale(x: Tensor, factor: float) -> Tensor:
 
 
 def dense(x: Tensor) -> Tensor:
+    """The features as a dense tensor."""
     return x.to_dense() if x.layout == torch.sparse_csr else x
 
 
 def glorot_linear(in_channels: int, out_channels: int, bias: bool = True) -> Linear:
-    """A linear map with the initialisation that the papers have."""
+    """A linear map, initialised as in the papers."""
     return Linear(
         in_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros"
     )
 
 
 def apply_linear(linear: Linear, x: Tensor) -> Tensor:
-    """A linear map of dense features, or of sparse ones at the cost of their non-zeros."""
+    """Applies a linear map. With sparse features, the cost depends on their non-zeros."""
     if x.layout != torch.sparse_csr:
         out: Tensor = linear(x)
         return out
@@ -47,7 +48,7 @@ def apply_linear(linear: Linear, x: Tensor) -> Tensor:
 
 
 class SparseLinear(Module):
-    """A PyG layer's linear map, for sparse features too."""
+    """The linear map of a PyG layer, which then takes sparse features as well."""
 
     def __init__(self, linear: Linear) -> None:
         super().__init__()

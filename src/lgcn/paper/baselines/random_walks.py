@@ -1,5 +1,5 @@
 # mypy: disable-error-code="untyped-decorator"
-"""Uniform random walks from all nodes, computed in parallel: the sentences of DeepWalk."""
+"""Uniform random walks from all nodes, computed in parallel, for DeepWalk."""
 
 from collections.abc import Iterator
 from operator import index
@@ -24,8 +24,8 @@ def walk_passes(graph: Graph, walks_per_node: int, length: int, seed: int = 0) -
     not count, as in the paper. In a directed graph, the neighbours of a node are those that it
     aggregates from. A walk that reaches a node without neighbours ends there and is padded with -1.
 
-    The walks come in passes over the nodes, so that they need not all be in memory at a time. In
-    each pass every node starts one walk, in a random order. The number of threads changes nothing.
+    The walks come in passes over the nodes, so that not all of them are in memory at a time. In
+    each pass, every node starts one walk, in random order. The number of threads does not matter.
 
     Args:
         graph: The graph.

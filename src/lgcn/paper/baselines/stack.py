@@ -1,4 +1,4 @@
-"""What the baselines have in common: layers one after the other."""
+"""The base of most baselines: layers one after the other."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,7 +21,8 @@ class Stack(Module):
 
     Attributes:
         can_capture: Whether a training step launches the same kernels on the same memory each time,
-            so that a CUDA graph can replay it. Most layers of PyG look at the edges on the CPU.
+            so that a CUDA graph can replay it. Most layers of PyG do not: they read edges on the
+            CPU.
     """
 
     can_capture = False
@@ -54,6 +55,7 @@ class Stack(Module):
         return drop(scale(x, self.input_scale), self.dropout, self.training)
 
     def apply_layers(self, x: Tensor, *edges: Tensor | None) -> Tensor:
+        """All layers in turn; each gets the features and ``edges``."""
         first, *others = self.layers
         x = first(self.drop_input(x), *edges)
         for layer in others:
@@ -62,7 +64,7 @@ class Stack(Module):
 
 
 def widths(in_channels: int, hidden_channels: int, num_layers: int, out_channels: int) -> list[int]:
-    """The features before and after each layer."""
+    """The number of features before the first and after each layer."""
     if num_layers < 1:
         raise ValueError(f"num_layers must be at least 1, got {num_layers}")
     return [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]

@@ -1,12 +1,12 @@
 """Presets: settings that belong together, in plain TOML files.
 
-A file has one or more entries ``[[settings]]``, each complete in itself: what it leaves out has the
+A file has one or more entries ``[[settings]]``. Each is complete: settings that it omits have the
 default of :mod:`lgcn.training.groups`. ``datasets`` lists the data sets that an entry is for; an
 entry without it is for all others. ``labels = "few"`` or ``"many"`` restricts an entry to graphs
-with few or many training nodes per class. The values stand in the groups ``[settings.model]``,
+with few or many training nodes per class. The values are in the groups ``[settings.model]``,
 ``[settings.sampling]``, ``[settings.optimisation]`` and ``[settings.evaluation]``.
 
-``default.toml`` is what your own tables get. Other packages add folders of presets with
+Your own tables use ``default.toml``. Other packages add folders of presets with
 :func:`register_presets`.
 """
 
@@ -23,7 +23,7 @@ _packages = [__name__]
 
 
 def register_presets(package: str) -> None:
-    """Makes the ``*.toml`` files of a package known as presets.
+    """Adds the ``*.toml`` files of a package to the presets.
 
     Args:
         package: Its name, such as ``lgcn.paper.presets``.
@@ -33,12 +33,12 @@ def register_presets(package: str) -> None:
 
 
 def preset_names() -> list[str]:
-    """All presets there are."""
+    """The names of all presets."""
     return sorted(_files())
 
 
 def preset_values(name: object, dataset: object, labels: object = "few") -> dict[str, Any]:
-    """What a preset sets on a data set, by flat names.
+    """The settings of a preset for a data set, by flat names.
 
     Args:
         name: The preset.
@@ -46,13 +46,12 @@ def preset_values(name: object, dataset: object, labels: object = "few") -> dict
         labels: ``"many"`` if many of its nodes are labelled. (default: ``"few"``)
     """
     entry = _entry(_read(name), dataset, "many" if labels == "many" else "few")
-    values = {
+    return {
         "model" if (group, key) == ("model", "name") else key: value
         for group in entry
         if isinstance(entry[group], dict)
         for key, value in entry[group].items()
     }
-    return values
 
 
 def depends_on_labels(name: str, dataset: str) -> bool:

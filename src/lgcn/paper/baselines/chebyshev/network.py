@@ -57,9 +57,9 @@ class ChebNet(Stack):
 class _NarrowChebConv(ChebConv):  # type: ignore[misc]
     """PyG's layer with the linear maps before the sums over neighbours.
 
-    Both orders give the same numbers, but the sums are then over the few features that come out
-    instead of the thousand that go in, and sparse features stay sparse. The polynomials of the
-    Laplacian are evaluated by Clenshaw's recurrence.
+    The result is the same, but the sums are then over a few output features instead of a thousand
+    input features, and sparse features stay sparse. The polynomials of the Laplacian are evaluated
+    by Clenshaw's recurrence.
     """
 
     def __init__(self, in_channels: int, out_channels: int, K: int) -> None:

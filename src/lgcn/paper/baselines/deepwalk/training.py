@@ -15,9 +15,9 @@ from lgcn.graph import SPLITS, Graph
 from lgcn.paper.baselines.random_walks import walk_passes
 from lgcn.training.metrics import label_accuracy, metric_name, score
 
-# What C, the inverse of the regularisation, is chosen from by the score of the validation nodes.
+# Candidates for C, the inverse of the regularisation. The validation score decides.
 INVERSE_REGULARISATION = (0.01, 0.1, 1.0, 10.0, 100.0)
-LONGEST_WALK = 10_000  # gensim leaves out what comes after so many words of a sentence
+LONGEST_WALK = 10_000  # gensim ignores the rest of longer sentences
 
 
 def train_deepwalk(
@@ -32,22 +32,22 @@ def train_deepwalk(
     workers: int = 1,
 ) -> dict[str, Any]:
     r"""Trains and scores `"DeepWalk: Online Learning of Social Representations"
-    <https://arxiv.org/abs/1403.6652>`_, which looks at the edges of a graph and at no features.
+    <https://arxiv.org/abs/1403.6652>`_, which uses the edges of a graph and no features.
 
-    Embeddings of all nodes are learned without labels (:func:`deepwalk_embeddings`). On those of
-    the training nodes a logistic regression is fitted for each class or label against the rest.
-    How strongly it is regularised is chosen by the score of the validation nodes.
+    Embeddings of all nodes are learned without labels (:func:`deepwalk_embeddings`). One logistic
+    regression per class or label is then fitted on the embeddings of the training nodes. Its
+    regularisation is chosen by the score of the validation nodes.
 
     Args:
         graph: The graph, with classes or labels and with training and validation nodes.
-        seed: Of the walks and of the embeddings. (default: 0)
-        max_epochs: At most so many walks from each node, for a quick run. An epoch is a pass over
-            the nodes in which each starts one walk. (default: ``walks_per_node``)
+        seed: Seed of the walks and embeddings. (default: 0)
+        max_epochs: Maximum walks per node, for a quick run. In an epoch, each node starts one walk.
+             (default: ``walks_per_node``)
         walks_per_node, length, window, dimensions, workers: See :func:`deepwalk_embeddings`.
 
     Returns:
-        The record of the run. No epoch is selected, so that the scores are the same under the
-        released program's rule. ``parameters`` are those of the embeddings and of the regression.
+        The record of the run. No epoch is selected, so the released program's rule gives the same
+        scores. ``parameters`` are those of the embeddings and of the regression.
     """
     _check(graph)
     if max_epochs is not None and max_epochs < 1:
@@ -99,19 +99,19 @@ def deepwalk_embeddings(
     workers: int = 1,
 ) -> Any:
     r"""The embeddings of `"DeepWalk: Online Learning of Social Representations"
-    <https://arxiv.org/abs/1403.6652>`_: random walks are the sentences that gensim's skip-gram with
-    hierarchical softmax reads once. Needs ``pip install "lgcn[deepwalk]"``.
+    <https://arxiv.org/abs/1403.6652>`_: random walks are the sentences for gensim's skip-gram with
+    hierarchical softmax, which reads them once. Needs ``pip install "lgcn[deepwalk]"``.
 
-    The defaults are the paper's. A node without neighbours keeps the random vector it began with.
-    The walks of a pass over the nodes are all that is held in memory: they are made once to count
-    how often each node is visited, which the softmax needs to know, and again to be learned from.
+    The defaults are the paper's. A node without neighbours keeps its random initial vector. Only
+    one walk per node is in memory at a time. All walks are generated twice: first to count how
+    often each node is visited, which the softmax needs, then for learning.
 
     Args:
         graph: The graph.
-        seed: Of the walks and of the first vectors. (default: 0)
-        walks_per_node: Walks from each node, :math:`\gamma`. (default: 80)
-        length: Nodes of a walk, :math:`t`. (default: 40)
-        window: Nodes on either side that a node is to predict, :math:`w`. (default: 10)
+        seed: Seed of the walks and initial vectors. (default: 0)
+        walks_per_node: Walks per node, :math:`\gamma`. (default: 80)
+        length: Nodes per walk, :math:`t`. (default: 40)
+        window: Nodes on either side that a node predicts, :math:`w`. (default: 10)
         dimensions: Width of the embeddings, :math:`d`. (default: 128)
         workers: Threads of gensim. With one, equal seeds give equal embeddings. (default: 1)
 
@@ -154,13 +154,13 @@ def deepwalk_embeddings(
 
 
 def _sentences(graph: Graph, walks_per_node: int, length: int, seed: int) -> Iterator[list[int]]:
-    """The walks as gensim wants them; it passes over the -1 of those that ended, not a word."""
+    """The walks as lists. gensim skips the -1 after the end of a walk, which is no known word."""
     for walks in walk_passes(graph, walks_per_node, length, seed):
         yield from walks.tolist()
 
 
 def _check(graph: Graph) -> None:
-    """Raises UsageError where labels or nodes to learn from are missing; features are not used."""
+    """Raises UsageError if labels or a split are missing. Features are not needed."""
     if graph.y is None:
         raise UsageError(f"{graph.name} has no labels (y) to learn from")
     for split in SPLITS:
@@ -183,7 +183,7 @@ def _best_classifier(graph: Graph, embeddings: Any) -> tuple[float, float, Any]:
     for inverse in INVERSE_REGULARISATION:
         classifier = OneVsRestClassifier(LogisticRegression(C=inverse, solver="liblinear"))
         with warnings.catch_warnings():
-            # Of a label that all or none of the training nodes have, which is what it predicts.
+            # If all or none of the training nodes have a label, that is predicted for all nodes.
             warnings.filterwarnings("ignore", "Label .* is present in all", UserWarning)
             classifier.fit(train, y_train.numpy())
         val_score = score(_predict(classifier, val, graph), y_val)
@@ -200,7 +200,7 @@ def _rows(graph: Graph, embeddings: Any, mask: Tensor | None) -> tuple[Any, Tens
 
 
 def _predict(classifier: Any, embeddings: Any, graph: Graph) -> Tensor:
-    """Numbers that score() takes: of labels those above zero are predicted, of classes one is."""
+    """Scores as metrics.score() takes them: positive for predicted labels, one-hot for classes."""
     if graph.multi_label:
         return torch.from_numpy(classifier.decision_function(embeddings))
     return F.one_hot(torch.from_numpy(classifier.predict(embeddings)), graph.num_classes)

@@ -69,7 +69,7 @@ class GAT(Stack):
 
 
 class _Layer(GATConv):  # type: ignore[misc]
-    """PyG's layer with a dropout of the attention that draws from the training's generators."""
+    """PyG's layer, with dropout of the attention that uses the generators of the training."""
 
     def __init__(self, *sizes: int, attention_dropout: float, **options: Any) -> None:
         super().__init__(*sizes, **options)

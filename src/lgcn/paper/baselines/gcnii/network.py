@@ -13,9 +13,8 @@ from lgcn.paper.baselines.stack import Stack
 class GCNII(Stack):
     r"""The inductive network of `"Simple and Deep Graph Convolutional Networks"
     <https://arxiv.org/abs/2007.02133>`_: a linear map, layers
-    :class:`torch_geometric.nn.GCN2Conv` with two weights each (the paper's GCNII*), all between the
-    first and last linear map with a skip connection, and a linear classifier. ReLU and dropout are
-    between them.
+    :class:`torch_geometric.nn.GCN2Conv` with two weights each (the paper's GCNII*), each
+    with a skip connection, and a linear classifier. ReLU and dropout are between them.
 
     .. math::
         \mathbf{X}_{l+1} = \mathrm{ReLU} \big( (1 - \alpha) \hat{\mathbf{A}} \mathbf{X}_l
@@ -28,8 +27,8 @@ class GCNII(Stack):
         num_classes: Number of classes, or of labels where a node can have several.
         hidden_channels: Width of all layers. (default: 64)
         num_layers: Number of layers between the linear maps. (default: 9)
-        alpha: Share of the first layer in each. (default: 0.5)
-        theta: How fast the layers' maps approach the identity. (default: 1)
+        alpha: Share of the first layer in each layer, :math:`\alpha`. (default: 0.5)
+        theta: Strength of the linear maps, :math:`\theta`. (default: 1)
         dropout: Dropout rate of each layer's input. (default: 0.2)
         input_scale: Factor of the input features. (default: 1)
 
@@ -73,8 +72,7 @@ class GCNII(Stack):
 
 
 class _Layer(GCN2Conv):  # type: ignore[misc]
-    """PyG's layer for an adjacency by rows, which needs no memory for what each edge carries: the
-    network is wide."""
+    """PyG's layer, computed as a sparse product. That needs no memory per edge."""
 
     def propagate(self, edge_index: CSR, x: Tensor, edge_weight: Tensor | None) -> Tensor:
         return spmm(edge_index.rowptr, edge_index.col, edge_index.values(x.dtype), x)

@@ -1,4 +1,4 @@
-"""A network that ignores the graph."""
+"""MLP, which ignores the edges."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""A network that does not look at the graph."""
+"""MLP: linear layers, which ignore the edges."""
 
 from itertools import pairwise
 

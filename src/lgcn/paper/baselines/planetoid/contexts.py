@@ -15,7 +15,7 @@ from lgcn.utils.splitmix import STEP, mix
 
 
 class Contexts(NamedTuple):
-    """Pairs (i, c), with the sign +1 where c was met around i and -1 where it was not."""
+    """Pairs (i, c), with sign +1 if c is a context of i, and -1 if not."""
 
     node: Tensor
     context: Tensor
@@ -26,13 +26,13 @@ class ContextSampler:
     r"""Samples contexts from graph and labels: Algorithm 1 of the `"Revisiting Semi-Supervised
     Learning with Graph Embeddings" <https://arxiv.org/abs/1603.08861>`_ paper.
 
-    The sign of a pair is drawn first. Then, a pair from the graph is of two places of a random
-    walk that are at most ``window`` steps apart; with the sign -1, any node takes the place of the
-    second. A pair from the labels is of two training nodes, of the same class with the sign +1 and
-    of different classes with -1. Labels of other nodes are not read.
+    The sign of a pair is drawn first. A pair from the graph is two nodes of a random walk, at most
+    ``window`` steps apart; with sign -1, a random node replaces the second. A pair from the labels
+    is two training nodes, of the same class with sign +1 and of different classes with -1. Labels
+    of other nodes are not read.
 
-    Walks start at nodes that have neighbours and end where a node has none. A node is paired with
-    itself only where a walk comes back to it, or where it is the only one of its class.
+    Walks start at nodes with neighbours and end at a node without. A node is paired with itself
+    only if a walk returns to it, or if it is the only one of its class.
 
     Args:
         graph: The graph, with classes and a training mask.
@@ -64,7 +64,7 @@ class ContextSampler:
             raise UsageError(f"{graph.name} must have classes (y) and a train_mask")
         if graph.multi_label:
             raise UsageError(
-                f"Planetoid needs one class a node, but the nodes of {graph.name} can have "
+                f"Planetoid needs one class per node, but the nodes of {graph.name} can have "
                 f"several labels: y has shape {tuple(graph.y.shape)}"
             )
         nodes = graph.train_mask.cpu().nonzero().squeeze(1).numpy()
@@ -88,7 +88,7 @@ class ContextSampler:
         self.seed = seed
 
     def sample(self, count: int, number: int = 0) -> Contexts:
-        """So many contexts, the ``number``-th lot of them."""
+        """Draws ``count`` contexts. Each ``number`` gives another sample."""
         entropy = np.random.SeedSequence([self.seed, number])
         node, context, sign = _sample(
             self._rowptr,
@@ -107,7 +107,7 @@ class ContextSampler:
 
 
 def _bound(share: float) -> Any:
-    """The number that 32 random bits are below with this probability."""
+    """The bound that 32 random bits are below with this probability."""
     return np.uint64(round(share * 2**32))
 
 
@@ -148,7 +148,7 @@ def _sample(
             i = np.int64(random_below(state, labelled.shape[0]))
             inside = last[i] - first[i]
             state += STEP
-            if not positive:  # one of the others, counted from behind the class and round
+            if not positive:  # a node of another class, counted from the end of this one
                 c = last[i] + np.int64(random_below(state, labelled.shape[0] - inside))
                 c -= labelled.shape[0] if c >= labelled.shape[0] else 0
             elif inside > 1:
@@ -176,7 +176,7 @@ def _walk(rowptr: Any, col: Any, starts: Any, walk: Any, state: Any) -> Any:
 
 @jit
 def _places(size: int, window: int, state: Any) -> Any:
-    """Two different places of a walk, each pair within the window as likely as any other."""
+    """Two different places of a walk. All pairs within the window are equally likely."""
     while True:
         state += STEP
         i = np.int64(random_below(state, size))

@@ -1,4 +1,4 @@
-"""Planetoid-T: embeddings that predict contexts, and classes from embeddings and features."""
+"""Planetoid-T: node embeddings that predict contexts, and classes from embeddings and features."""
 
 import itertools
 import time
@@ -23,11 +23,11 @@ from lgcn.training.checks import check_trainable
 from lgcn.training.state import State
 from lgcn.utils.generators import Generators, initializing_from
 
-STEPS = 10  # supervised steps of an epoch
+STEPS = 10  # supervised steps per epoch
 MAX_EPOCHS = 200
-FULL_PRE_TRAINING = 20  # epochs; a run of fewer has as much less pre-training
-PRE_TRAINING_BATCHES = 10  # batches of contexts that are one step there
-INITIAL_DEVIATION = 0.01  # of embeddings and context weights
+FULL_PRE_TRAINING = 20  # runs of fewer epochs have proportionally less pre-training
+PRE_TRAINING_BATCHES = 10  # batches of contexts per step of pre-training
+INITIAL_DEVIATION = 0.01  # standard deviation of initial embeddings and context weights
 
 
 class PlanetoidT(Module):
@@ -39,8 +39,8 @@ class PlanetoidT(Module):
         p(y \mid \mathbf{x}_i, \mathbf{e}_i) = \mathrm{softmax} \big( \mathbf{W}
         [h(\mathbf{x}_i) \, \Vert \, h(\mathbf{e}_i)] + \mathbf{b} \big)
 
-    As in the authors' program the hidden layers are classifiers themselves, as wide as there are
-    classes and with a softmax, and the loss has their cross-entropies beside that of the whole.
+    As in the authors' program, the hidden layers are classifiers themselves, with a softmax over
+    the classes, and their cross-entropies are added to the loss.
 
     Args:
         in_channels: Input features of a node.
@@ -76,17 +76,17 @@ class PlanetoidT(Module):
         return self._all_scores(x, nodes)[-1]
 
     def loss(self, x: Tensor, nodes: Tensor, y: Tensor) -> Tensor:
-        """The supervised loss of nodes of known classes, mean over the nodes."""
+        """The supervised loss, averaged over the nodes."""
         losses = [F.cross_entropy(scores, y) for scores in self._all_scores(x, nodes)]
         return torch.stack(losses).sum()
 
     def context_loss(self, contexts: Contexts) -> Tensor:
         r"""The unsupervised loss :math:`-\sum \log \sigma(\gamma \, \mathbf{w}_c^{\top}
-        \mathbf{e}_i)` of contexts :math:`(i, c, \gamma)`, of which each thereby has a step of the
-        whole learning rate, however many there are.
+        \mathbf{e}_i)` of contexts :math:`(i, c, \gamma)`. It is a sum, so that each context has a
+        step of the full learning rate.
         """
         node, context, sign = contexts
-        # The gradients are sparse, so that a step costs nothing for nodes that are not in it.
+        # Sparse gradients: the cost of a step depends on its nodes, not on the graph.
         e = F.embedding(node, self.embedding, sparse=True)
         w = F.embedding(context, self.context, sparse=True)
         return -F.logsigmoid(sign * (e * w).sum(1)).sum()
@@ -127,7 +127,7 @@ def train_planetoid(
     Embeddings are first trained with the loss of contexts alone (:class:`ContextSampler`). Then
     steps on training nodes (:meth:`PlanetoidT.loss`), which change the embeddings too, alternate
     with steps on contexts (:meth:`PlanetoidT.context_loss`), all of them plain SGD. An epoch is 10
-    of each. Weights of edges do not count.
+    of each. Edge weights are ignored.
 
     The paper gives r1, q, d and the sizes of the batches; the size of the embeddings and ``lr`` are
     those of the authors' program. What the paper tuned and does not print (r2, the learning rate of
@@ -138,20 +138,18 @@ def train_planetoid(
 
     Args:
         graph: The graph, with features, classes, and training and validation masks.
-        seed: Of the weights, batches and contexts. (default: 0)
-        max_epochs: Epochs at most. With fewer than 20 the pre-training is shorter by as much, for
-            quick runs. (default: 200)
-        patience: Epochs without a better validation score after which training ends.
-            (default: 50)
+        seed: Seed of the weights, batches and contexts. (default: 0)
+        max_epochs: Maximum number of epochs. With fewer than 20, the pre-training is shorter in
+            proportion, for quick runs. (default: 200)
+        patience: Epochs without a better validation score before stopping. (default: 50)
         lr: Learning rate of the steps on training nodes. (default: 0.1)
         context_lr: Learning rate of each context. (default: 0.05)
-        batch_size: Training nodes of a step, the paper's N1. (default: 200)
-        context_batch_size: Contexts of a step, the paper's N2. Pre-training has steps of ten times
-            as many. (default: 200)
+        batch_size: Training nodes per step, the paper's N1. (default: 200)
+        context_batch_size: Contexts per step, the paper's N2; ten times as many in pre-training.
+            (default: 200)
         contexts_per_node: Contexts of the pre-training, per node of the graph. (default: 400)
-        feature_length: All features are multiplied by one number so that rows of them have this
-            length, as a root mean square: SGD learns from longer ones in fewer steps.
-            (default: 8)
+        feature_length: The features are scaled so that the root mean square length of a row is
+            this. SGD needs fewer steps with longer rows. (default: 8)
         embedding_channels: Width of the embeddings. (default: 50)
         positive_share, graph_share, walk_length, window: r1, r2, q and d of the paper, see
             :class:`ContextSampler`. (default: 5/6, 0.5, 10, 3)
@@ -232,14 +230,14 @@ def train_planetoid(
 
 
 def _of_length(x: Tensor, length: float) -> Tensor:
-    """The features times one number, so that this is the root mean square length of a row."""
+    """The features, scaled so that ``length`` is the root mean square length of a row."""
     values = x.values() if x.layout == torch.sparse_csr else x
     found = float(values.double().square().sum() / x.size(0)) ** 0.5
     return x * (length / found) if found > 0 else x
 
 
 def _batches(graph: Graph, batch_size: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Training nodes and their classes, shuffled anew in each pass over them, without end."""
+    """Endless batches of training nodes and their classes, reshuffled in each pass."""
     nodes, y = _nodes_of(graph, "train")
     generator = torch.Generator().manual_seed(seed)
     while True:

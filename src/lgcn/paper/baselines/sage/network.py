@@ -17,8 +17,8 @@ from lgcn.paper.baselines.sage import AGGREGATORS
 from lgcn.paper.baselines.stack import Stack, widths
 from lgcn.sampling.alternatives.neighbors import rows_of_layers
 
-LINEAR = ("gcn", "mean")  # in the neighbours' features
-# Features that the pooled layer and the LSTM make of the neighbours': the program's "small" sizes.
+LINEAR = ("gcn", "mean")  # aggregators that are linear in the neighbours' features
+# Width of the pooled layer and of the LSTM: the "small" sizes of the authors' program.
 POOL_CHANNELS, LSTM_CHANNELS = 512, 128
 
 
@@ -34,12 +34,12 @@ class GraphSAGE(Stack):
         \mathbf{W}_2 \, \mathrm{aggregate}_{j \in \mathcal{N}(i)} \mathbf{x}_j
 
     The aggregators are ``"mean"``; ``"pool"``, the maximum of a layer with ReLU; ``"lstm"``, the
-    last state of an LSTM over the neighbours, in whatever order they come, which sampling makes
-    random; and ``"gcn"``, the mean over the node and its neighbours, without the node's own part.
+    last state of an LSTM over the neighbours, in the random order in which they are sampled; and
+    ``"gcn"``, the mean over the node and its neighbours, without the node's own part.
 
-    Of a batch of sampled neighbours
-    (:class:`lgcn.sampling.alternatives.neighbors.SampledGraph`) each layer is computed for the
-    nodes that the next one needs, and the scores are those of the roots alone.
+    In a batch of sampled neighbours
+    (:class:`lgcn.sampling.alternatives.neighbors.SampledGraph`), each layer is computed only for
+    the nodes that the next layer needs, and the output has the scores of the roots.
 
     Args:
         in_channels: Input features of a node.
@@ -52,8 +52,8 @@ class GraphSAGE(Stack):
 
     Shapes:
         - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`, for the
-          roots alone, which come first, where neighbours were sampled
+        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`, or
+          those of the roots if neighbours were sampled
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class GraphSAGE(Stack):
 
 
 class SAGELayer(Module):
-    """A linear map of the node beside one of its neighbours' aggregate, see :class:`GraphSAGE`.
+    """A linear map of the node beside one of its aggregated neighbours, see :class:`GraphSAGE`.
 
     Args:
         in_channels: Features of a node.
-        out_channels: New features of a node. With ``"gcn"``, all are of the aggregate.
+        out_channels: Output features of a node. With ``"gcn"``, all come from the aggregate.
         aggregator: One of the four.
     """
 
@@ -116,7 +116,7 @@ class SAGELayer(Module):
         self.project = None
         if aggregator == "pool":
             self.project = glorot_linear(in_channels, POOL_CHANNELS)
-            # The maximum, at a fifth of what PyG's costs in the backward pass.
+            # The maximum. Its backward pass takes a fifth of the time of PyG's.
             largest = KLargestAggregation(1)
             self.neighbors = SAGEConv(POOL_CHANNELS, half, largest, root_weight=False, bias=False)
         elif aggregator == "lstm":
@@ -133,10 +133,10 @@ class SAGELayer(Module):
                 module.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor, rows: int) -> Tensor:
-        """The new features of the first so many nodes, which the edges lead to.
+        """The output features of the first ``rows`` nodes, which the edges lead to.
 
-        Of sparse features the linear maps come first: the mean is then over few features instead of
-        thousands.
+        With sparse features, the linear maps come first: the mean is then over a few features
+        instead of thousands.
         """
         if x.layout == torch.sparse_csr:
             return self._of_sparse(x, edge_index, rows)
@@ -154,15 +154,15 @@ class SAGELayer(Module):
 
 
 class LastState(LSTMAggregation):  # type: ignore[misc]
-    r"""The state of an LSTM after a node's last neighbour, zeros where it has none.
+    r"""The state of an LSTM after the last neighbour of a node; zeros if it has none.
 
-    PyG's own aggregation fills all rows up with zeros to the length of the longest and reads these
-    too, so that what comes out for a node depends on the degrees of others. Here a row leaves when
-    it ends, which also needs no memory for what is not there.
+    PyG's own aggregation pads all rows with zeros to the length of the longest one and reads the
+    padding, so the result for a node depends on the degrees of others. Here each row ends with its
+    last neighbour, and no memory is spent on padding.
 
     Shapes:
         - **input:** features :math:`(E, C)` of neighbours, and the node that each belongs to, in
-          rising order
+          ascending order
         - **output:** :math:`(\mathrm{nodes}, D)`
     """
 

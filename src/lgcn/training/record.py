@@ -1,0 +1,62 @@
+"""The record of a finished training: what ``result.json`` holds."""
+
+import contextlib
+import itertools
+from typing import Any
+
+from torch.nn import Module
+
+from lgcn.graph import Graph
+from lgcn.sampling import GraphLoader
+from lgcn.sampling.batches import BatchLoader
+from lgcn.training import metrics
+from lgcn.training.evaluation import Scored, calibration, split_scores
+from lgcn.training.settings import Settings
+from lgcn.training.state import Rates, State
+
+BATCHES_LISTED = 100  # batches of the first epoch whose size is recorded
+
+
+def run_record(
+    model: Module,
+    graph: Graph,
+    settings: Settings,
+    loader: BatchLoader | GraphLoader,
+    state: State,
+    rates: Rates,
+    scored: Scored,
+) -> dict[str, Any]:
+    """Scores, calibration and speed of a training.
+
+    Args:
+        model: The model with the best weights.
+        graph, settings, loader, state, rates: Those of the training.
+        scored: The final scores of all nodes.
+    """
+    scores = split_scores(scored, ("val", "test"))
+    test = scores.get("test", {})
+    record: dict[str, Any] = {
+        "model": settings.model.name,
+        "dataset": settings.dataset,
+        "graph": graph.name,
+        "metric": metrics.metric_name(graph.multi_label),
+        "seed": settings.seed,
+        "val_score": scores["val"]["score"],
+        "test_score": test.get("score"),
+        "test_score_released_rule": state.released_test_score,
+        "best_epoch": state.best_epoch,
+        "epochs": state.epoch,
+        "steps": state.steps,
+        "seconds": state.seconds,
+        "nodes_per_batch": _nodes_per_batch(loader),
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+    if graph.multi_label:
+        record["test_label_accuracy"] = test.get("label_accuracy")
+    speed = rates.record(loader) if isinstance(loader, BatchLoader) else {}
+    return {**record, **calibration(scored), **speed}
+
+
+def _nodes_per_batch(loader: BatchLoader | GraphLoader) -> list[int]:
+    with contextlib.closing(loader.epoch(1)) as batches:
+        return [batch.num_nodes for batch in itertools.islice(batches, BATCHES_LISTED)]
