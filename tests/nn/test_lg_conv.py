@@ -12,9 +12,6 @@ from torch.nn import Conv1d, Flatten, Linear, Module, Sequential
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from lgcn import Graph, LGConv
-from lgcn.datasets import synthetic
-from lgcn.nn import lg_conv
-from lgcn.nn.lg_conv import Rank
 from lgcn.ops import spmm
 
 RandomGraph = Callable[..., Graph]
@@ -357,30 +354,6 @@ def test_wrong_inputs_are_named(random_graph: RandomGraph) -> None:
         LGConv(5, 3)(graph.x, graph, torch.ones(graph.num_edges))
     with pytest.raises(ValueError, match="need one set of nodes, got a bipartite pair"):
         LGConv(5, 3, self_loops=True)((graph.x, None), graph.edge_index)
-
-
-@pytest.mark.parametrize("largest", [1, 100, 333])
-@pytest.mark.parametrize("rank", ["raw", "normalized"])
-@pytest.mark.parametrize(("k", "mean"), [(4, False), (3, True)])
-def test_blocks_of_rows_give_the_same(
-    largest: int, rank: Rank, k: int, mean: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = synthetic(num_nodes=50, num_features=6, seed=0)
-    conv = LGConv(6, 5, k, rank=rank, self_loops=rank == "normalized", mean=mean).eval()
-    with torch.no_grad():
-        whole = conv(graph.x, graph)
-        monkeypatch.setattr(lg_conv, "MAX_GRID", largest)
-        heights = []
-        select = LGConv.select
-        monkeypatch.setattr(
-            LGConv, "select", lambda *given: heights.append(len(given[2])) or select(*given)
-        )
-        blocks = conv(graph.x, graph)
-    assert sum(heights) == 50
-    assert max(heights) <= max(1, largest // (5 * 6))
-    torch.testing.assert_close(blocks, whole)
-    assert conv(graph.x, graph).requires_grad  # with gradients there are no blocks
-    assert len(heights) == 50 // max(1, largest // 30) + (50 % max(1, largest // 30) > 0) + 1
 
 
 # Learned edge weights, and gradients of gradients.

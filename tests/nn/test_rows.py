@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 
 from lgcn import LGCN, Graph, LGConv
-from lgcn.nn import Diffusion, GCNLayer
+from lgcn.datasets import synthetic
+from lgcn.nn import Diffusion, GCNLayer, lg_conv
+from lgcn.nn.lg_conv import Rank
 from lgcn.nn.rows import RowLayer, RowModel, concat, row_wise
 
 RandomGraph = Callable[..., Graph]
@@ -43,3 +45,27 @@ def test_the_memory_of_a_forward_grows_with_rows_and_grid() -> None:
     layer = LGConv(6, 4, k=8, mean=True)
     assert layer.grid_values(100) == 100 * 10 * 6
     assert GCNLayer(5, 3).working_values(100) == 0 < layer.working_values(100)
+
+
+@pytest.mark.parametrize("largest", [1, 100, 333])
+@pytest.mark.parametrize("rank", ["raw", "normalized"])
+@pytest.mark.parametrize(("k", "mean"), [(4, False), (3, True)])
+def test_blocks_of_rows_give_the_same(
+    largest: int, rank: Rank, k: int, mean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = synthetic(num_nodes=50, num_features=6, seed=0)
+    conv = LGConv(6, 5, k, rank=rank, self_loops=rank == "normalized", mean=mean).eval()
+    with torch.no_grad():
+        whole = conv(graph.x, graph)
+        monkeypatch.setattr(lg_conv, "MAX_GRID", largest)
+        heights = []
+        select = LGConv.select
+        monkeypatch.setattr(
+            LGConv, "select", lambda *given: heights.append(len(given[2])) or select(*given)
+        )
+        blocks = conv(graph.x, graph)
+    assert sum(heights) == 50
+    assert max(heights) <= max(1, largest // (5 * 6))
+    torch.testing.assert_close(blocks, whole)
+    assert conv(graph.x, graph).requires_grad  # with gradients there are no blocks
+    assert len(heights) == 50 // max(1, largest // 30) + (50 % max(1, largest // 30) > 0) + 1

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn import Graph, LGConv
 from lgcn.ops import atomics, k_largest, k_largest_values, reference, spmm
 from lgcn.ops.k_largest import k_largest_grid
 
-from .graphs import assert_same, random_graph
+from .graphs import Case, assert_same, cases, oracle, random_graph
+from .test_k_largest import MODES, distinct
 
 pytestmark = [
     pytest.mark.gpu,
@@ -166,3 +169,38 @@ def test_cuda_graph_replays_forward_and_backward(hub: int) -> None:
     replayed = [result.clone() for result in results]
     for actual, expected in zip(replayed, step(), strict=True):
         assert_same(actual, expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*has no GPU kernel")  # float64
+@settings(max_examples=40)
+@given(case=cases(), k=st.sampled_from((3, 8, 20)))  # few, since each k is compiled again
+def test_small_graphs_equal_the_oracle(case: Case, k: int) -> None:
+    case.k = k
+    weight = None if case.edge_weight is None else case.edge_weight.cuda()
+    values, index = k_largest(
+        case.x.cuda(),
+        case.rowptr.cuda(),
+        case.col.cuda(),
+        case.k,
+        edge_weight=weight,
+        zeros=case.zeros,
+    )
+    expected_values, _, expected_index = oracle(case)
+    assert_same(values.cpu(), expected_values)
+    assert_same(index.cpu(), expected_index)
+
+
+@pytest.mark.parametrize("zeros", MODES)
+def test_cuda_gradients_equal_those_of_the_cpu(zeros: str) -> None:
+    rowptr, col = random_graph(200, 100, 6)
+    gradients = []
+    for device in ("cpu", "cuda"):
+        x = distinct(100, 8).float().to(device).requires_grad_()
+        weight = distinct(col.numel(), seed=1).float().to(device).requires_grad_()
+        values, _ = k_largest(
+            x, rowptr.to(device), col.to(device), 4, edge_weight=weight, zeros=zeros
+        )
+        values.square().sum().backward()
+        gradients.append((x.grad.cpu(), weight.grad.cpu()))
+    for actual, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(actual, expected)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from lgcn.ops import k_largest, k_largest_values
 from lgcn.ops import structure as csr
@@ -502,45 +501,3 @@ def test_a_row_with_more_entries_than_positions_is_refused(
 def test_no_features_and_a_huge_k() -> None:
     x, rowptr, col = torch.ones(3, 0), torch.tensor([0, 3]), torch.arange(3)
     assert k_largest_values(x, rowptr, col, 2**40).shape == (1, 2**40, 0)
-
-
-# GPU
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.filterwarnings("ignore:.*has no GPU kernel")  # float64
-@settings(max_examples=40)
-@given(case=cases(), k=st.sampled_from((3, 8, 20)))  # few, since each k is compiled anew
-def test_cuda_equals_the_oracle(case: Case, k: int) -> None:
-    case.k = k
-    weight = None if case.edge_weight is None else case.edge_weight.cuda()
-    values, index = k_largest(
-        case.x.cuda(),
-        case.rowptr.cuda(),
-        case.col.cuda(),
-        case.k,
-        edge_weight=weight,
-        zeros=case.zeros,
-    )
-    expected_values, _, expected_index = oracle(case)
-    assert_same(values.cpu(), expected_values)
-    assert_same(index.cpu(), expected_index)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("zeros", MODES)
-def test_cuda_gradients_equal_those_of_the_cpu(zeros: str) -> None:
-    rowptr, col = random_graph(200, 100, 6)
-    gradients = []
-    for device in ("cpu", "cuda"):
-        x = distinct(100, 8).float().to(device).requires_grad_()
-        weight = distinct(col.numel(), seed=1).float().to(device).requires_grad_()
-        values, _ = k_largest(
-            x, rowptr.to(device), col.to(device), 4, edge_weight=weight, zeros=zeros
-        )
-        values.square().sum().backward()
-        gradients.append((x.grad.cpu(), weight.grad.cpu()))
-    for actual, expected in zip(*gradients, strict=True):
-        torch.testing.assert_close(actual, expected)

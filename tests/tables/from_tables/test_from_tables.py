@@ -348,20 +348,6 @@ def test_the_first_column_as_ids_is_named() -> None:
         assert "the first one" not in str(error.value)
 
 
-def test_long_ids_are_cut_in_messages() -> None:
-    long = "x" * 10_000
-    nodes = {"id": [long, "b"], "f": [1, 2]}
-    for edges, table in (
-        ({"s": [long], "t": ["c" * 10_000]}, nodes),
-        ({"s": ["d" * 10_000], "t": ["c" * 10_000]}, nodes),
-        ({"s": ["b"], "t": ["b"]}, {"id": [long, long], "f": [1, 2]}),
-        ({"s": ["1"], "t": [long]}, {"id": [1, 2], "f": [1, 2]}),
-    ):
-        with pytest.raises(DataError) as error:
-            import_tables(edges, table)
-        assert len(str(error.value)) < 600
-
-
 def test_ids_in_halves_of_a_float() -> None:
     nodes = {"id": np.arange(3, dtype=np.float16), "f": [1, 2, 4]}
     graph = import_tables({"s": [0], "t": [2]}, nodes).graph
@@ -447,30 +433,6 @@ def test_random_tables_against_a_dict_of_edges(
     assert graph.node_ids is not None
     assert [type(ids[0])(id) for id in graph.node_ids] == ids
     assert imported.counts["self_loops"] == sum(i == j for i, j in pairs)
-
-
-@settings(max_examples=150)
-@given(st.data())
-def test_damaged_files_never_end_in_another_error(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    for name, text in (("n.csv", NODE_CSV), ("e.csv", EDGE_CSV)):
-        content = bytearray(text.encode())
-        for _ in range(data.draw(st.integers(0, 3))):
-            at = data.draw(st.integers(0, len(content)))
-            new = data.draw(st.sampled_from([b"", b",", b"\n", b'"', b"\xff", b"\0", b"7", b";"]))
-            content[at : at + data.draw(st.integers(0, 2))] = new
-        (folder / name).write_bytes(content)
-    options = data.draw(
-        st.sampled_from([{}, OPTIONS, {"label_column": "topic"}, {"weight_column": "w"}])
-    )
-    try:
-        imported = import_tables(folder / "e.csv", folder / "n.csv", **options)
-    except LGCNError as error:
-        assert str(error)  # noqa: PT017
-    else:
-        assert imported.graph.num_edges > 0
 
 
 def test_both_functions_have_the_same_arguments() -> None:

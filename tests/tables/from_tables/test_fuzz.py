@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lgcn.errors import LGCNError
+from lgcn.errors import DataError, LGCNError
 from lgcn.tables.from_tables import import_tables
 from tests.fuzz.table_files import (
     EDGES,
@@ -285,3 +285,17 @@ def test_what_is_no_file(name: str, tmp_path: Path) -> None:
     (tmp_path / "nodes").write_bytes(text_bytes(NODES))
     with pytest.raises(LGCNError, match=r"nodes|no\.csv|aaa|csv"):
         import_tables(EDGES, tmp_path / name)
+
+
+def test_long_ids_are_cut_in_messages() -> None:
+    long = "x" * 10_000
+    nodes = {"id": [long, "b"], "f": [1, 2]}
+    for edges, table in (
+        ({"s": [long], "t": ["c" * 10_000]}, nodes),
+        ({"s": ["d" * 10_000], "t": ["c" * 10_000]}, nodes),
+        ({"s": ["b"], "t": ["b"]}, {"id": [long, long], "f": [1, 2]}),
+        ({"s": ["1"], "t": [long]}, {"id": [1, 2], "f": [1, 2]}),
+    ):
+        with pytest.raises(DataError) as error:
+            import_tables(edges, table)
+        assert len(str(error.value)) < 600
