@@ -273,7 +273,11 @@ def _of_group(group: str, value: Any) -> dict[str, Any]:
         if group == "model":
             return {"model": value}
         raise UsageError(f"{group} is a group of settings and must be a table, got {value!r:.80}")
-    if group == "model":  # names are checked once the model is known
+    if group == "model":  # other names are checked once the model is known
+        for name in value:
+            for other in GROUPS:
+                if other != "model" and name in GROUPS[other].model_fields:
+                    raise UsageError(f"unknown setting 'model.{name}'; use {other}.{name}")
         return {"model" if name == "name" else name: value[name] for name in value}
     for name in value:
         if name not in GROUPS[group].model_fields:
