@@ -27,20 +27,30 @@ NAMES = {
 
 
 def flags(name: str, arguments: argparse.Namespace) -> list[str]:
-    out = ["--out", str(arguments.out / f"{name}-{arguments.device}.json")]
+    out = ["--out", str(arguments.out / f"{name}.jsonl")]
     device = [] if name in CPU_ONLY else ["--device", arguments.device]
     return [*out, *device, *(["--quick"] if arguments.quick else [])]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="(default: all)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, metavar="FOLDER", help=f"(default: {RESULTS})"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to check that all benchmarks run"
+    )
     arguments = parser.parse_args()
     if arguments.quick and arguments.out == RESULTS:
-        parser.error("--quick results are not worth keeping: name another folder with --out")
+        parser.error(
+            "--quick must not replace the committed results: choose another folder with --out"
+        )
     known = NAMES[arguments.device]
     for name in arguments.names:
         if name not in known:

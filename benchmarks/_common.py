@@ -1,10 +1,9 @@
-"""Shared by the benchmarks: command line, machine, fair timing, memory, record."""
+"""Shared by the benchmarks: command line, machine, fair timing, memory, records."""
 
 import argparse
 import ctypes
 import gc
 import importlib
-import json
 import math
 import os
 import shlex
@@ -18,28 +17,45 @@ from typing import Any
 import numba
 import torch
 
+from lgcn.paper.json_lines import put_lines, read_lines
 from lgcn.utils.machine import hardware_and_versions
 
 # A graph for --quick, small enough for the dense baselines.
 QUICK_GRAPH: dict[str, Any] = {"num_nodes": 200, "num_val": 40, "labels_per_class": 5}
-RESULTS = Path("benchmarks/results")
+RESULTS = Path("benchmarks/results")  # one file per benchmark, one line per run
 # Several times the L2 cache of any GPU, and long enough to overwrite that the CPU has launched the
 # timed kernels before it ends: what is timed then is the device, not the launching.
 FLUSH_BYTES = 2**30
 
 
-def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
-    """The options of every benchmark: device, out, quick."""
+def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """A parser with the option of every benchmark: the file that gets the record."""
     parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=f"python -m benchmarks.{name}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    out = results_file(name)
+    help_text = f"file for the record; other runs in it are kept (default: {out})"
+    parser.add_argument("--out", type=Path, default=out, metavar="FILE", help=help_text)
+    return parser
+
+
+def add_quick(parser: argparse.ArgumentParser) -> None:
+    """Adds --quick."""
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to check that the benchmark runs"
+    )
+
+
+def parse_arguments(name: str, description: str | None) -> argparse.Namespace:
+    """The options of a benchmark that runs on both devices: device, out, quick."""
+    parser = make_parser(name, description)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, help=f"(default: {RESULTS}/{name}-DEVICE.json)")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    add_quick(parser)
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda needs a CUDA device, and torch finds none")
-    arguments.out = arguments.out or RESULTS / f"{name}-{arguments.device}.json"
     return arguments
 
 
@@ -130,7 +146,20 @@ def _peak_resident() -> float:
     return int(line.split()[1]) * 1024 / 1e6
 
 
-def write(path: Path, record: Mapping[str, Any]) -> None:
-    """Writes the record as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n")
+def results_file(name: str, folder: Path = RESULTS) -> Path:
+    """The file of all runs of a benchmark."""
+    return folder / f"{name}.jsonl"
+
+
+def write(path: Path, run: str, record: Mapping[str, Any]) -> None:
+    """Adds the record of a run to the file. It replaces an older one of the same name only."""
+    put_lines(path, [{"run": run, **record}], _run_name)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The records of a file by the name of their run; none where there is no file."""
+    return {record["run"]: record for record in read_lines(path, _run_name).records.values()}
+
+
+def _run_name(record: Any) -> tuple[str]:
+    return (str(record["run"]),)

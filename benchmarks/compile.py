@@ -40,7 +40,9 @@ def main() -> None:
     for name, value in seconds.items():
         print(f"{name:30} {value:.3g} s", flush=True)
     results = {"dataset": dataset, "epochs": epochs, "seconds": seconds}
-    write(arguments.out, {"results": results, "machine": machine(arguments.device)})
+    write(
+        arguments.out, arguments.device, {"results": results, "machine": machine(arguments.device)}
+    )
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def main() -> None:
             f" dense; peak memory {memory['lgcn']:.0f} MB against {memory['dense']:.0f} MB",
             flush=True,
         )
-        write(arguments.out, {"machine": machine(device), "results": results})
+        write(arguments.out, device, {"machine": machine(device), "results": results})
 
 
 if __name__ == "__main__":

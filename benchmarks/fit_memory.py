@@ -12,12 +12,11 @@ import argparse
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks._common import RESULTS, machine, peak_megabytes, write
+from benchmarks._common import add_quick, machine, make_parser, peak_megabytes, write
 from lgcn import LGCNClassifier
 from lgcn.datasets import synthetic
 from lgcn.graph import Graph
@@ -69,11 +68,8 @@ def measure(case: str, quick: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "fit_memory-cpu.json")
-    parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
+    parser = make_parser("fit_memory", __doc__)
+    add_quick(parser)
     parser.add_argument("--measure", choices=CASES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -95,7 +91,7 @@ def main() -> None:
             f"of edges; shared: {found['shares_features_and_edges']}",
             flush=True,
         )
-    write(arguments.out, {"machine": machine(), "results": results})
+    write(arguments.out, "cpu", {"machine": machine(), "results": results})
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def main() -> None:
             f"{found['recomputing_takes_times']:.2f} times as long, peak {peaks} MB; ms: {times}",
             flush=True,
         )
-        write(arguments.out, {"results": results, "machine": machine(device)})
+        write(arguments.out, device, {"results": results, "machine": machine(device)})
 
 
 if __name__ == "__main__":

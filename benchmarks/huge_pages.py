@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
+from benchmarks._common import QUICK_GRAPH, add_quick, machine, make_parser, write
 from benchmarks.validation import at_least_one
 from lgcn.datasets import synthetic
 from lgcn.training import Settings, train
@@ -47,13 +47,10 @@ def measure(labels: str, epochs: int, quick: bool) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "huge_pages-cpu.json")
+    parser = make_parser("huge_pages", __doc__)
     parser.add_argument("--rounds", type=at_least_one, default=3)
     parser.add_argument("--epochs", type=at_least_one, default=5)
-    parser.add_argument("--quick", action="store_true", help="a tiny graph: does it run at all?")
+    add_quick(parser)
     parser.add_argument("--measure", choices=LABELS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -86,6 +83,7 @@ def main() -> None:
     graph = QUICK_GRAPH if arguments.quick else GRAPH
     write(
         arguments.out,
+        "cpu",
         {"machine": machine(), "graph": graph, "system_setting": setting, "results": results},
     )
 

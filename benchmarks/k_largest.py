@@ -314,7 +314,7 @@ def main() -> None:
         show(results[-1])
         limit = BASELINE_BYTES[device]
         record = {"results": results, "baseline_bytes": limit, "machine": machine(device)}
-        write(arguments.out, record)  # after each, since a lent machine may end the run
+        write(arguments.out, device, record)  # after each, so that an interruption loses nothing
 
 
 if __name__ == "__main__":

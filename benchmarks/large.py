@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks._common import RESULTS, machine, write
+from benchmarks._common import add_quick, machine, make_parser, write
 from lgcn.utils.memory import PeakMemory, anonymous_memory
 
 FEATURES, CLASSES, K = 64, 10, 8
@@ -250,14 +250,22 @@ def exponents(results: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = make_parser("large", __doc__)
+    parser.add_argument(
+        "--sizes",
+        nargs="+",
+        type=float,
+        default=[1, 10, 100],
+        metavar="MILLIONS",
+        help="edges (default: 1 10 100)",
     )
-    parser.add_argument("--out", type=Path, default=RESULTS / "large-cpu.json")
-    parser.add_argument("--sizes", nargs="+", type=float, default=[1, 10, 100], metavar="MILLIONS")
-    parser.add_argument("--work", type=Path, help="(default: the folder for temporary files)")
-    parser.add_argument("--baseline-memory", type=float, default=12e9, metavar="BYTES")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    parser.add_argument(
+        "--work", type=Path, metavar="FOLDER", help="(default: the folder for temporary files)"
+    )
+    parser.add_argument(
+        "--baseline-memory", type=float, default=12e9, metavar="BYTES", help="(default: 12e9)"
+    )
+    add_quick(parser)
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -271,7 +279,9 @@ def main() -> None:
             results.append(measure(num_edges, Path(folder), arguments.baseline_memory))
             record = {"features": FEATURES, "classes": CLASSES, "model": MODEL, "ceiling": CEILING}
             grown = {"exponents": exponents(results)}
-            write(arguments.out, {"machine": machine(), **record, "results": results, **grown})
+            write(
+                arguments.out, "cpu", {"machine": machine(), **record, "results": results, **grown}
+            )
 
 
 if __name__ == "__main__":

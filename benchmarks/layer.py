@@ -112,7 +112,7 @@ def main() -> None:
                 f"{numbers['megabytes_forward_backward']:.0f} MB",
                 flush=True,
             )
-        write(arguments.out, {"results": results, "machine": machine(device)})
+        write(arguments.out, device, {"results": results, "machine": machine(device)})
 
 
 if __name__ == "__main__":

@@ -1,22 +1,20 @@
 """Chooses the defaults for users' own graphs among candidates, on validation nodes alone.
 
-python -m benchmarks.own_defaults --out FILE [--device cuda] [--seeds N] [--first-seed N]
+python -m benchmarks.own_defaults --name NAME [--device cuda] [--seeds N] [--first-seed N]
     [--datasets NAME ...] [--candidates NAME ...] [--splits NAME ...] [--max-epochs N]
     [--processes N]
 
-Each candidate trains with 20 labels per class ("20 a class") and with 60/20/20 % of the nodes. Test
-nodes are never scored. A seed changes the split and the weights; no reported result uses seeds from
+Each candidate trains with 20 labels per class and with 60/20/20 % of the nodes. Test nodes are
+never scored. A seed changes the split and the weights; no reported result uses seeds from
 2000 on. The record has every run; the last lines say how far each candidate is behind the best one,
 on average over graphs and splits.
 """
 
-import argparse
 import itertools
 import os
 import statistics
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +22,14 @@ import torch
 from torch import Tensor
 
 from benchmarks import validation
-from benchmarks._common import machine, write
+from benchmarks._common import machine, make_parser, read, write
 from lgcn import load_dataset
 from lgcn.datasets import random_split
 from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Settings
 
 DATASETS = ("digits", "cora", "pubmed", "amazon_computers", "coauthor_cs", "debian_bookworm")
-SPLITS = ("20 a class", "60/20/20")
+SPLITS = ("20 per class", "60/20/20")
 
 # The preset's settings for few and many labels, and variants of each. The whole graph is one batch
 # unless a variant says otherwise. With few labels, all views have the LGCL here; the preset omits
@@ -207,27 +205,38 @@ def behind(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("own_defaults", __doc__)
     count = validation.at_least_one
+    parser.add_argument("--name", required=True, help="name of the comparison in the file")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--seeds", type=count, default=2, help="number of seeds (default: 2)")
+    parser.add_argument("--first-seed", type=int, default=2000, help="(default: 2000)")
     parser.add_argument(
-        "--out", type=Path, required=True, help="benchmarks/results/own_defaults-NAME-DEVICE.json"
+        "--datasets",
+        nargs="+",
+        default=list(DATASETS),
+        metavar="NAME",
+        help="(default: six graphs)",
     )
-    parser.add_argument("--seeds", type=count, default=2)
-    parser.add_argument("--first-seed", type=int, default=2000)
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
-    parser.add_argument("--splits", nargs="+", default=list(SPLITS), choices=SPLITS)
     parser.add_argument(
-        "--candidates", nargs="+", default=list(CANDIDATES), choices=CANDIDATES, metavar="NAME"
+        "--splits", nargs="+", default=list(SPLITS), choices=SPLITS, help="(default: both)"
     )
-    parser.add_argument("--max-epochs", type=count, default=300)
-    # Commands in older records use --jobs.
-    parser.add_argument("--processes", "--jobs", type=count, default=os.cpu_count())
+    parser.add_argument(
+        "--candidates",
+        nargs="+",
+        default=list(CANDIDATES),
+        choices=CANDIDATES,
+        metavar="NAME",
+        help=f"(default: all) {'; '.join(CANDIDATES)}",
+    )
+    parser.add_argument("--max-epochs", type=count, default=300, help="(default: 300)")
+    parser.add_argument(
+        "--processes", type=count, default=os.cpu_count(), help="(default: one per core)"
+    )
     arguments = parser.parse_args()
-    if arguments.out.exists():
-        parser.error(f"{arguments.out} exists already: name another --out, or move it away")
+    name = f"{arguments.name}-{arguments.device}"
+    if name in read(arguments.out):
+        parser.error(f"{arguments.out} has a run {name} already: choose another --name or --out")
     validation.check(parser, arguments.datasets, arguments.device)
     runs: list[dict[str, Any]] = []
     failed: list[str] = []
@@ -246,7 +255,7 @@ def main() -> None:
         results = summary(runs)
         content = {"results": results, "behind_the_best": behind(results), "runs": runs}
         # After each run, so that an interruption loses nothing.
-        write(arguments.out, {"machine": machine(arguments.device), **content})
+        write(arguments.out, name, {"machine": machine(arguments.device), **content})
 
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     tasks = itertools.product(seeds, arguments.datasets, arguments.splits, arguments.candidates)

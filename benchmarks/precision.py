@@ -5,12 +5,10 @@ python -m benchmarks.precision [--out FILE] [--seeds N] [--datasets NAME ...]
 LGCN_sub on one-hop sub-graphs, whose steps are replayed as CUDA graphs.
 """
 
-import argparse
 import statistics
-from pathlib import Path
 from typing import Any
 
-from benchmarks._common import RESULTS, machine, write
+from benchmarks._common import machine, make_parser, write
 from lgcn import load_dataset
 from lgcn.training import Settings, train
 
@@ -38,9 +36,8 @@ def run(dataset: str, precision: str, seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS / "precision-cuda.json")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser = make_parser("precision", __doc__)
+    parser.add_argument("--seeds", type=int, default=10, help="runs per row (default: 10)")
     parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed"])
     arguments = parser.parse_args()
     runs: list[dict[str, Any]] = []
@@ -52,7 +49,11 @@ def main() -> None:
             results.append({"dataset": dataset, "precision": precision, **summary(own)})
             test = results[-1]["test_score"]
             print(f"{dataset:9} {precision:9} {test['mean']:.1f} ± {test['std']:.1f}", flush=True)
-            write(arguments.out, {"machine": machine("cuda"), "results": results, "runs": runs})
+            write(
+                arguments.out,
+                "cuda",
+                {"machine": machine("cuda"), "results": results, "runs": runs},
+            )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
+from benchmarks._common import QUICK_GRAPH, add_quick, machine, make_parser, write
 from lgcn import LGCN, Graph, load_dataset
 from lgcn.graph.csr import CSR
 from lgcn.ops.cpu import launch as cpu
@@ -224,14 +224,11 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "profile_epoch-cpu.json")
+    parser = make_parser("profile_epoch", __doc__)
     parser.add_argument("--before", type=Path, help="a checkout to compare with")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    add_quick(parser)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -260,7 +257,7 @@ def main() -> None:
         show(result)
         results.append(result)
     versions = {name: commit(folder) for name, folder in folders.items()}
-    write(arguments.out, {"machine": machine(), "versions": versions, "results": results})
+    write(arguments.out, "cpu", {"machine": machine(), "versions": versions, "results": results})
 
 
 if __name__ == "__main__":

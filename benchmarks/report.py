@@ -11,9 +11,15 @@ import re
 import shutil
 from pathlib import Path
 
-from benchmarks.attack_tables import ATTACKS, attack_table
 from benchmarks.paper_tables import PAPER, paper_table, summary
-from benchmarks.report_tables import TABLES, load, machine_line, targets
+from benchmarks.report_tables import (
+    ATTACKS,
+    TABLES,
+    attack_table,
+    load,
+    machine_line,
+    targets,
+)
 
 EVIDENCE = Path("docs/evidence")
 DOCUMENTS = (
@@ -43,21 +49,21 @@ def block(name: str) -> str:
         return paper_table(name.removeprefix("paper-"))
     if name in ATTACKS:
         return attack_table(name)
-    benchmark, _, device = name.rpartition("-")
+    benchmark, _, run = name.partition("-")
     if benchmark == "targets":
-        return targets(device)
-    record = load(benchmark, device)
+        return targets(run)
+    record = load(benchmark, run)
     if record is None:
         return ""
-    title = "On the CPU" if device == "cpu" else f"On the {record['machine']['gpu']}"
-    if benchmark.startswith("variants"):  # one page has the tables of several data sets
+    title = "On the CPU" if run.endswith("cpu") else f"On the {record['machine']['gpu']}"
+    if benchmark == "variants":  # one page has the tables of several data sets
         title = f"{record['base']['dataset'].capitalize()}, {title[0].lower()}{title[1:]}"
     parts = [f"**{title}**", TABLES[benchmark](record)]
     if "note" in record:
         parts.append(record["note"])
     if benchmark in FIGURES:
         parts.append(f"![{FIGURES[benchmark]}](../images/{name}.svg)")
-    return "\n\n".join([*parts, machine_line(record, f"{name}.json")])
+    return "\n\n".join([*parts, machine_line(benchmark, record)])
 
 
 def fill(text: str) -> str:

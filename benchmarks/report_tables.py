@@ -1,11 +1,10 @@
-"""The tables in the documentation, each made from one record."""
+"""The tables in the documentation, each made from the record of one run."""
 
 import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
-from benchmarks._common import RESULTS
+from benchmarks._common import RESULTS, read, results_file
 
 BASELINES = {
     "padded_topk": "padding, `topk`",
@@ -14,15 +13,16 @@ BASELINES = {
     "segment_sort": "`sort` over segments",
     "dense": "dense N x C x N",
 }
-ID_NAMES = {"text": "string"}  # records from before the name changed
+# Reports of attacks on the software, in a file each; and what a killed command may leave.
+ATTACKS = ("fuzz", "crash")
+STATES = {"old": "old result left", "new": "new result left", "absent": "none left"}
 
 Record = dict[str, Any]
 
 
-def load(name: str, device: str, folder: Path = RESULTS) -> Record | None:
-    """The record of a benchmark, or None if it was not run on that device."""
-    path = folder / f"{name}-{device}.json"
-    record: Record | None = json.loads(path.read_text()) if path.exists() else None
+def load(name: str, run: str) -> Record | None:
+    """The record of a run of a benchmark, or None if there is none."""
+    record: Record | None = read(results_file(name)).get(run)
     return record
 
 
@@ -43,7 +43,7 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def machine_line(record: Record, file: str) -> str:
+def machine_line(name: str, record: Record) -> str:
     """Machine, versions and command. Several commands are in the record alone."""
     machine = record["machine"]
     where = f"{machine['cpu']}, {machine['cores']} cores"
@@ -55,7 +55,7 @@ def machine_line(record: Record, file: str) -> str:
         versions += f", CUDA {machine['cuda']}, Triton {machine['triton']}"
     command = f"`{machine['command']}`"
     if "; " in command:
-        command = f"commands in `{RESULTS / file}`"
+        command = f"commands in `{results_file(name)}`"
     return f"*{where}; {versions}; {command}*"
 
 
@@ -371,10 +371,9 @@ def subgraph(record: Record) -> str:
 def tables(record: Record) -> str:
     rows = []
     for result in record["results"]:
-        ids = ID_NAMES.get(result["ids"], result["ids"])
         rows.append(
             [
-                f"{ids} ids, {result['nodes']:,} nodes, {result['edges']:,} edges",
+                f"{result['ids']} ids, {result['nodes']:,} nodes, {result['edges']:,} edges",
                 number(result["times_pyarrow"]),
                 number(result["seconds"]["import"]),
                 number(result["times_arrays"]),
@@ -529,14 +528,45 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "large": large,
     "store_loader": store_loader,
     "store_accuracy": store_accuracy,
-    "own_defaults-few": own_defaults,
-    "own_defaults-width": own_defaults,
-    "own_defaults-views": own_defaults,
-    "own_defaults-many": own_defaults,
-    "own_defaults-subgraphs": own_defaults,
-    "variants_cora": variants,
-    "variants_citeseer": variants,
-    "variants_pubmed": variants,
+    "own_defaults": own_defaults,
+    "variants": variants,
     "huge_pages": huge_pages,
     "scaling": scaling,
 }
+
+
+def attack_table(name: str) -> str:
+    """The table of a report of `make fuzz` or `make crash`, empty if there is none."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return ""
+    report = json.loads(path.read_text("utf-8"))
+    body = _fuzz(report) if name == "fuzz" else _crash(report)
+    versions = report["versions"]
+    cores = report["machine"]["cores"] if name == "fuzz" else report["cores"]
+    where = f"{cores} cores, Python {versions['python']}, torch {versions['torch']}"
+    return f"{body}\n\n*{where}; `{report['command']}`, seed {report['seed']}*"
+
+
+def _fuzz(report: Record) -> str:
+    rows = [
+        [name, f"{found['cases']:,}", f"{found['refused']:,}", f"{found['failed']:,}"]
+        for name, found in report["targets"].items()
+    ]
+    sums = [
+        f"{sum(found[key] for found in report['targets'].values()):,}"
+        for key in ("cases", "refused", "failed")
+    ]
+    header = ("target", "cases", "refused in one line", "failed")
+    return table(header, [*rows, ["**all**", *(f"**{value}**" for value in sums)]])
+
+
+def _crash(report: Record) -> str:
+    rows = []
+    for name, found in report["commands"].items():
+        left = found["left"]
+        counts = [found["calls"], found["trials"], *(left.get(state, 0) for state in STATES)]
+        rows.append([name, *map(str, counts), str(found["next command equal"])])
+    sums = [f"**{sum(int(row[i]) for row in rows)}**" for i in range(2, 7)]
+    header = ("command", "file changes", "kills", *STATES.values(), "next command equal")
+    return table(header, [*rows, ["**all**", "", *sums]])

@@ -121,7 +121,7 @@ def main() -> None:
                 f"(R2 = {found['r2']:.3f}, {name} = {along[0]:.0f} to {along[-1]:.0f})",
                 flush=True,
             )
-        write(arguments.out, {"results": results, "machine": machine(device)})
+        write(arguments.out, device, {"results": results, "machine": machine(device)})
 
 
 if __name__ == "__main__":

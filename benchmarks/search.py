@@ -16,7 +16,6 @@ more seeds takes the best of the confirmed ones.
 """
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -26,18 +25,16 @@ from typing import Any
 import optuna
 
 from benchmarks import validation
-from benchmarks._common import machine, write
+from benchmarks._common import machine, make_parser, read, write
 from lgcn.datasets.npz import HALF
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import GRAPHS
-from lgcn.paper.json_lines import locked
 from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Settings
 
 FIRST_SEED = 1000
 SAMPLER_SEED = 0
 MOST_IN_VAIN = 1000  # draws of known trials in a row, before it gives up
-OUT = Path("benchmarks/search")
 NOT_CONFIRMED = {"value": 0.0, "seeds": 0}
 
 # The search space; the preset of a model has the rest.
@@ -148,27 +145,31 @@ MANY = {"lgcn": _many_labels, "without": _many_labels_without}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("search", __doc__)
     count = validation.at_least_one
-    parser.add_argument("dataset")
-    parser.add_argument("--model", choices=SPACES, default="lgcn")
-    parser.add_argument("--trials", type=count, default=30)
-    parser.add_argument("--seeds", type=count, help="(default: 2; 8 with --confirm)")
+    parser.add_argument("dataset", help="name of a data set, see lgcn data list")
+    parser.add_argument(
+        "--model",
+        choices=SPACES,
+        default="lgcn",
+        help="without: LGCN without LGCLs (default: lgcn)",
+    )
+    parser.add_argument("--trials", type=count, default=30, help="in all (default: 30)")
+    parser.add_argument("--seeds", type=count, help="runs per trial (default: 2; 8 with --confirm)")
     parser.add_argument(
         "--confirm", type=count, help="number of best trials to confirm (default: none)"
     )
-    parser.add_argument("--processes", type=count, help="of --confirm (default: 1)")
+    parser.add_argument(
+        "--processes", type=count, help="runs of --confirm at the same time (default: 1)"
+    )
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, help=f"(default: {OUT}/MODEL.json)")
     arguments = parser.parse_args()
     if arguments.seeds is None:
         arguments.seeds = 2 if arguments.confirm is None else 8
-    path = arguments.out or study_path(arguments.model)
-    if arguments.confirm is not None and arguments.dataset not in read_studies(path):
-        parser.error(f"--confirm needs a study of {arguments.dataset} in {path}: there is none")
+    path, name = arguments.out, study_name(arguments.dataset, arguments.model)
+    if arguments.confirm is not None and name not in read(path):
+        parser.error(f"--confirm needs a study {name} in {path}: there is none")
     if arguments.processes and arguments.confirm is None:
         parser.error("--processes needs --confirm: trials run one after the other")
     validation.check(parser, [arguments.dataset], arguments.device)
@@ -180,21 +181,9 @@ def main() -> None:
     print(f"best of {len(trials)}: {100 * _value(best):.2f} on validation, {best['params']}")
 
 
-def study_path(model: str) -> Path:
-    """The file of all studies of a model."""
-    return OUT / f"{model}.json"
-
-
-def read_studies(path: Path) -> dict[str, Any]:
-    """The studies of a file, by data set; none where there is no file."""
-    studies: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return studies
-
-
-def _write_study(path: Path, dataset: str, study: Mapping[str, Any]) -> None:
-    with locked(path):  # another search may add a data set meanwhile
-        studies = read_studies(path) | {dataset: study}
-        write(path, {name: studies[name] for name in sorted(studies)})
+def study_name(dataset: str, model: str) -> str:
+    """The name of a study in the file of all studies."""
+    return f"{dataset}-{model}"
 
 
 def best_trial(trials: list[Trial]) -> Trial:
@@ -210,7 +199,8 @@ def best_trial(trials: list[Trial]) -> Trial:
 def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     """Resumes the study in the file, or starts it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    before = read_studies(path).get(arguments.dataset, {})
+    name = study_name(arguments.dataset, arguments.model)
+    before = read(path).get(name, {})
     trials: list[Trial] = before.get("trials", [])
     # A study that goes on with the first seed would draw its first trials once more.
     sampler = optuna.samplers.TPESampler(seed=SAMPLER_SEED + len(trials))
@@ -220,11 +210,11 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     given: dict[str, Any] = {"dataset": dataset, "preset": preset}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
-    for name, value in (("given", given), ("seeds", arguments.seeds)):
-        if before and before[name] != value:
+    for key, value in (("given", given), ("seeds", arguments.seeds)):
+        if before and before[key] != value:
             raise LGCNError(
-                f"{path} has trials with {name} {before[name]}, got {value}: go on as it was "
-                "begun, or name another --out"
+                f"{path} has trials with {key} {before[key]}, got {value}: use the same "
+                "values, or choose another --out"
             )
     for trial in trials:
         study.enqueue_trial(trial["params"])
@@ -249,7 +239,7 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         study.tell(asked, score)
         trials.append({"params": asked.params, "value": score, "seconds": seconds})
         record = {"given": given, "seeds": arguments.seeds, "trials": trials}
-        _write_study(path, dataset, {**before, "machine": machine(arguments.device), **record})
+        write(path, name, {**before, "machine": machine(arguments.device), **record})
         print(f"{len(trials) - 1}: {100 * score:.2f} {asked.params}", flush=True)
     return trials
 
@@ -260,7 +250,8 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     A round with more seeds takes the best of the confirmed trials, and trains them with the
     additional seeds only.
     """
-    study = read_studies(path)[arguments.dataset]
+    name = study_name(arguments.dataset, arguments.model)
+    study = read(path)[name]
     trials: list[Trial] = study["trials"]
     first = FIRST_SEED + study["seeds"]
     known = [trial.get("confirmed", NOT_CONFIRMED) for trial in trials]
@@ -291,7 +282,7 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         score = statistics.mean(scores[number])
         trial["confirmed"] = {"value": score, "seeds": arguments.seeds}
         own = {**study, "confirmed_on": machine(arguments.device)}
-        _write_study(path, arguments.dataset, own)
+        write(path, name, own)
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]

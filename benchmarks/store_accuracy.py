@@ -7,13 +7,12 @@ the same sub-graphs, read from mapped files, scored on sub-graphs around validat
 large graphs. The final test scores are exact in both.
 """
 
-import argparse
 import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks._common import QUICK_GRAPH, RESULTS, machine, write
+from benchmarks._common import QUICK_GRAPH, add_quick, machine, make_parser, write
 from lgcn import load_dataset
 from lgcn.graph import Graph
 from lgcn.store.open_store import open_store
@@ -55,13 +54,10 @@ def measure(dataset: str, seeds: int, quick: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "store_accuracy-cpu.json")
+    parser = make_parser("store_accuracy", __doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--datasets", nargs="+", default=["pubmed", "wordnet31", "synthetic"])
-    parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
+    add_quick(parser)
     arguments = parser.parse_args()
     datasets, seeds = arguments.datasets, arguments.seeds
     if arguments.quick:
@@ -75,7 +71,7 @@ def main() -> None:
             f"from the store {found['store']['mean']:.1f} ± {found['store']['std']:.1f}",
             flush=True,
         )
-        write(arguments.out, {"machine": machine(), "results": results})
+        write(arguments.out, "cpu", {"machine": machine(), "results": results})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ anonymous memory beyond what the process had before it opened the graph.
 temporary folder; the one with 10 million nodes takes 3.6 GB and some minutes.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._common import RESULTS, machine, write
+from benchmarks._common import add_quick, machine, make_parser, write
 from benchmarks.scaling import fit
 from lgcn import Graph, SubgraphLoader, select_subgraph
 from lgcn.ops.induced_subgraph import induced_subgraph
@@ -205,13 +204,10 @@ def measure(path: Path, repeats: int, count: int, steps: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "store_loader-cpu.json")
+    parser = make_parser("store_loader", __doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--stores", type=Path, help="folder to keep the stores in")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run at all?")
+    add_quick(parser)
     arguments = parser.parse_args()
     repeats = 1 if arguments.quick else arguments.repeats
     count, steps = (3, 3) if arguments.quick else (SUBGRAPHS, STEPS)
@@ -244,6 +240,7 @@ def main() -> None:
     print(f"cost grows with the {exponents['numba']['exponent']:.2f}th power of the nodes")
     write(
         arguments.out,
+        "cpu",
         {
             "machine": machine(),
             "n_init": N_INIT,

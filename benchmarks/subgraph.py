@@ -8,19 +8,17 @@ between, as training does, and is slower. A third figure is the wall time of two
 loader: the kernel releases Python's lock, which sets need. --quick takes one small random graph.
 """
 
-import argparse
 import itertools
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks._common import RESULTS, machine, write
+from benchmarks._common import add_quick, machine, make_parser, write
 from lgcn import Graph, load_dataset, select_subgraph
 from lgcn.errors import DataError
 
@@ -148,12 +146,9 @@ def graphs(quick: bool) -> Iterator[Graph]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "subgraph-cpu.json")
+    parser = make_parser("subgraph", __doc__)
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
+    add_quick(parser)
     arguments = parser.parse_args()
     results = []
     for graph in graphs(arguments.quick):
@@ -170,6 +165,7 @@ def main() -> None:
         )
     write(
         arguments.out,
+        "cpu",
         {"machine": machine(), "n_init": N_INIT, "max_nodes": MAX_NODES, "results": results},
     )
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._common import RESULTS, machine, peak_megabytes, write
+from benchmarks._common import add_quick, machine, make_parser, peak_megabytes, write
 
 NODES, EDGES, FEATURES = 1_000_000, 10_000_000, 16
 LABELS = ("red", "green", "blue", "black", "white")
@@ -123,12 +123,9 @@ def measure(kind: str, num_nodes: int, num_edges: int, repeats: int) -> dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=RESULTS / "tables-cpu.json")
+    parser = make_parser("tables", __doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a tiny size: does it run at all?")
+    add_quick(parser)
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -137,7 +134,7 @@ def main() -> None:
         return
     num_nodes, num_edges = (2000, 10_000) if arguments.quick else (NODES, EDGES)
     results = []
-    for kind in ("integer", "text"):
+    for kind in ("integer", "string"):
         repeats = 1 if arguments.quick else arguments.repeats
         result = measure(kind, num_nodes, num_edges, repeats)
         results.append(result)
@@ -148,7 +145,7 @@ def main() -> None:
             flush=True,
         )
     aims = {"times_pyarrow": AIM_SECONDS, "times_arrays": AIM_MEMORY}
-    write(arguments.out, {"machine": machine(), "aims": aims, "results": results})
+    write(arguments.out, "cpu", {"machine": machine(), "aims": aims, "results": results})
 
 
 if __name__ == "__main__":

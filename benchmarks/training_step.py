@@ -80,7 +80,7 @@ def main() -> None:
         for name, seconds in result["seconds"].items():
             paper = (result["paper"] or {}).get(name, "not known")
             print(f"    {name:25} {seconds:.3g} s; the paper's: {paper}", flush=True)
-        write(arguments.out, {"results": results, "machine": machine(device)})
+        write(arguments.out, device, {"results": results, "machine": machine(device)})
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ Only validation nodes are scored. Seeds start at 1100; no reported result and no
 The record is written after each run, and the same command resumes where it stopped.
 """
 
-import argparse
-import json
 import os
 import statistics
 from functools import partial
@@ -15,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import validation
-from benchmarks._common import RESULTS, machine, write
+from benchmarks._common import machine, make_parser, read, results_file, write
 from lgcn.errors import LGCNError
 from lgcn.paper.plans import CITATIONS
 from lgcn.paper.pool import Failure, run_tasks
 
 FIRST_SEED = 1100
-STUDY = Path("benchmarks/search/lgcn.json")
+STUDIES = results_file("search")
 UNCHANGED = "nothing changed"
 VARIANTS: dict[str, dict[str, Any]] = {
     UNCHANGED: {},
@@ -63,9 +61,9 @@ def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def best_settings(dataset: str) -> dict[str, Any]:
     """The settings that the search found, with its number of epochs."""
-    from benchmarks.search import best_trial, read_studies
+    from benchmarks.search import best_trial
 
-    study = read_studies(STUDY)[dataset]
+    study = read(STUDIES)[f"{dataset}-lgcn"]
     return {**study["given"], **best_trial(study["trials"])["params"]}
 
 
@@ -101,30 +99,32 @@ def summary(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser("variants", __doc__)
     parser.add_argument("dataset", choices=CITATIONS)
-    parser.add_argument("--seeds", type=validation.at_least_one, default=6)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--processes", type=validation.at_least_one, default=os.cpu_count())
     parser.add_argument(
-        "--out", type=Path, help="(default: benchmarks/results/variants_DATASET-DEVICE.json)"
+        "--seeds", type=validation.at_least_one, default=6, help="runs per variant (default: 6)"
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--processes",
+        type=validation.at_least_one,
+        default=os.cpu_count(),
+        help="runs at the same time (default: one per core)",
     )
     arguments = parser.parse_args()
     dataset, device = arguments.dataset, arguments.device
-    if not STUDY.exists() or dataset not in json.loads(STUDY.read_text("utf-8")):
+    if f"{dataset}-lgcn" not in read(STUDIES):
         parser.error(
-            f"{STUDY} has no study of {dataset} to start from; make it with "
+            f"{STUDIES} has no study of {dataset} to start from; make it with "
             f"python -m benchmarks.search {dataset}"
         )
     validation.check(parser, [dataset], device)
-    out = arguments.out or RESULTS / f"variants_{dataset}-{device}.json"
+    name, out = f"{dataset}-{device}", arguments.out
     base = best_settings(dataset)
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
     tasks = [(name, seed) for seed in seeds for name in variants(base)]
     try:
-        runs = _runs_so_far(out, base, tasks)
+        runs = _runs_so_far(out, name, base, tasks)
     except LGCNError as error:
         parser.error(str(error))
     known = {(run["variant"], run["seed"]) for run in runs}
@@ -139,7 +139,7 @@ def main() -> None:
         # In the order of the tasks, whatever order the runs end in.
         ordered = sorted(runs, key=lambda run: tasks.index((run["variant"], run["seed"])))
         record = {"base": base, "results": summary(ordered), "runs": ordered}
-        write(out, {"machine": machine(device), **record})
+        write(out, name, {"machine": machine(device), **record})
 
     one = partial(train_once, base=base, device=device)
     todo = [task for task in tasks if task not in known]
@@ -150,11 +150,13 @@ def main() -> None:
         parser.exit(1, "\n".join(["these runs failed:", *failed, ""]))
 
 
-def _runs_so_far(out: Path, base: dict[str, Any], tasks: list[tuple[str, int]]) -> list[Run]:
+def _runs_so_far(
+    out: Path, name: str, base: dict[str, Any], tasks: list[tuple[str, int]]
+) -> list[Run]:
     """The runs in the file that belong to this command."""
-    if not out.exists():
+    record = read(out).get(name)
+    if record is None:
         return []
-    record = json.loads(out.read_text("utf-8"))
     if record["base"] != base:
         changed = sorted(name for name, _ in record["base"].items() ^ base.items())
         raise LGCNError(

@@ -60,8 +60,9 @@ def data_root() -> Path:
 
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder of its own, and no data set on this machine."""
+    """A working folder of its own; no data set on this machine, and no network."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LGCN_OFFLINE", "1")
     monkeypatch.delenv("LGCN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))

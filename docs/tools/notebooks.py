@@ -28,6 +28,9 @@ def main() -> None:
     for path in (FOLDER / f"{name}.ipynb" for name in names):
         notebook = execute(path)
         notebook.metadata["language_info"] = {"name": "python"}  # not the version of this machine
+        for cell in notebook.cells:  # warnings name files of this machine
+            if cell.cell_type == "code":
+                cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
         nbformat.write(notebook, path)
 
 

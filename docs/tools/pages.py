@@ -27,6 +27,7 @@ ROOMS = {
     "training": ("Training", "Settings, the training loop and run folders."),
     "inference": ("Inference", "Predictions and embeddings of a trained model."),
     "store": ("Stores", "Graphs on disk that may be larger than memory."),
+    "errors": ("Errors", "What you may want to catch. Wrong arguments raise a plain `ValueError`."),
 }
 API = "API reference"
 
@@ -53,13 +54,19 @@ def reference() -> dict[str, list[str]]:
     top = exported(PACKAGE)
     for name, module in sorted(top.items(), key=lambda item: item[0].lower()):
         pages.setdefault(_room(module), []).append(f"lgcn.{name}")
-    for room in list(pages):
+    pages["errors"] = [f"lgcn.errors.{name}" for name in _classes(PACKAGE / "errors.py")]
+    for room in (room for room in list(pages) if (PACKAGE / room).is_dir()):
         for name, module in exported(PACKAGE / room).items():
             home = _room(module)  # where it is documented, if that room exports it, too
             elsewhere = home != room and name in exported(PACKAGE / home)
             if name not in top and not elsewhere:
                 pages[room].append(f"lgcn.{room}.{name}")
     return {room: names for room, names in pages.items() if names}
+
+
+def _classes(path: Path) -> list[str]:
+    nodes = ast.parse(path.read_text(encoding="utf-8")).body
+    return [node.name for node in nodes if isinstance(node, ast.ClassDef)]
 
 
 def _room(module: str) -> str:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
     from lgcn.ops import k_largest
     from lgcn.sampling import SubgraphLoader, select_subgraph
-    from lgcn.store.open_store import open_store, write_store
-    from lgcn.tables.convert import from_networkx, from_scipy
+    from lgcn.store.open_store import open_store
+    from lgcn.store.write_store import write_store
+    from lgcn.tables.from_graphs import from_networkx, from_scipy
     from lgcn.tables.from_tables import from_tables
     from lgcn.training import train
     from lgcn.training.settings import Settings
@@ -47,29 +48,31 @@ __all__ = [
     "write_store",
 ]
 
-# Imported when first used: torch and PyG take seconds, which `lgcn --help` should not.
+# Where each name is defined, by what it is for. It is imported when it is first used: torch and PyG
+# take seconds, which `lgcn --help` should not.
 _HOME = {
-    "LGCN": "lgcn.nn",
+    # A graph: from your tables, from other libraries, by name, on disk.
     "Graph": "lgcn.graph",
-    "KLargestAggregation": "lgcn.nn",
-    "LGCNClassifier": "lgcn.estimator",
-    "LGConv": "lgcn.nn",
-    "Settings": "lgcn.training.settings",
-    "SubgraphLoader": "lgcn.sampling",
-    "from_networkx": "lgcn.tables.convert",
-    "from_scipy": "lgcn.tables.convert",
     "from_tables": "lgcn.tables.from_tables",
-    "k_largest": "lgcn.ops",
+    "from_networkx": "lgcn.tables.from_graphs",
+    "from_scipy": "lgcn.tables.from_graphs",
     "load_dataset": "lgcn.datasets",
-    "load_run": "lgcn.inference",
     "open_store": "lgcn.store.open_store",
-    "predict": "lgcn.inference",
-    "select_subgraph": "lgcn.sampling",
+    "write_store": "lgcn.store.write_store",
+    # A model: train one, use a trained one.
+    "LGCNClassifier": "lgcn.estimator",
+    "Settings": "lgcn.training.settings",
     "train": "lgcn.training",
-    "write_store": "lgcn.store.open_store",
+    "load_run": "lgcn.inference",
+    "predict": "lgcn.inference",
+    # Its parts: the network, the layer, the selection, Algorithm 1.
+    "LGCN": "lgcn.nn",
+    "LGConv": "lgcn.nn",
+    "KLargestAggregation": "lgcn.nn",
+    "k_largest": "lgcn.ops",
+    "SubgraphLoader": "lgcn.sampling",
+    "select_subgraph": "lgcn.sampling",
 }
-
-
 __getattr__ = lazy_names(__name__, _HOME)
 
 

@@ -1,7 +1,7 @@
-"""``python -m lgcn`` is the command ``lgcn``; here the program is put together.
+"""`python -m lgcn` is the command `lgcn`; here the program is put together.
 
 This is the only module that imports `lgcn.paper`, which adds its models, presets and the command
-``reproduce``.
+`reproduce`.
 """
 
 import os

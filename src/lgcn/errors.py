@@ -1,6 +1,6 @@
 """The errors that users can meet, and helpers for their messages.
 
-Invalid arguments of library functions raise a plain ``ValueError``. The classes here are for what
+Invalid arguments of library functions raise a plain `ValueError`. The classes here are for what
 comes from outside a call: files, settings and runs. The command line prints their message and
 returns their exit code. Any other exception is reported as a bug.
 """
@@ -14,7 +14,7 @@ START_AGAIN = "Start again with --overwrite, or with another --out"
 
 
 class LGCNError(Exception):
-    """Base of the errors below. ``exit_code`` is what the command line returns."""
+    """Base of the errors below. `exit_code` is what the command line returns."""
 
     exit_code = 1
 

@@ -1,7 +1,6 @@
 """Every benchmark runs, and docs/evidence says what the committed records say."""
 
 import importlib
-import json
 import re
 import subprocess
 import sys
@@ -34,7 +33,8 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_benchmark_runs_and_writes_what_the_report_reads(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / f"{name}-cpu.json"
+    out = tmp_path / f"{name}.jsonl"
+    _common.write(out, "cuda", {"results": "of another run"})
     arguments = [f"benchmarks.{name}", "--quick", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)
     monkeypatch.setattr(sys, "orig_argv", ["python", "-m", *arguments])
@@ -44,7 +44,9 @@ def test_each_benchmark_runs_and_writes_what_the_report_reads(
         subprocess.run([sys.executable, "-m", *arguments], check=True, cwd=ROOT)
     else:
         importlib.import_module(f"benchmarks.{name}").main()
-    record = json.loads(out.read_text())
+    records = _common.read(out)
+    assert records["cuda"] == {"run": "cuda", "results": "of another run"}
+    record = records["cpu"]
     assert record["machine"]["torch"] == torch.__version__
     command = record["machine"]["command"]
     assert command == f"python -m benchmarks.{name} --quick --out {out.name}"
@@ -67,17 +69,19 @@ def test_the_tables_are_those_of_the_records() -> None:
         text = (ROOT / document).read_text()
         assert text == report.fill(text)
         markers += re.findall(r"<!-- begin (\S+) -->", text)
-    committed = {path.stem for path in _common.RESULTS.glob("*-c*.json")} & {
-        f"{name}-{device}" for name in report.TABLES for device in ("cpu", "cuda")
+    committed = {
+        f"{name}-{run}"
+        for name in report.TABLES
+        for run in _common.read(_common.results_file(name))
     }
-    assert committed >= {"k_largest-cpu", "layer-cpu", "training_step-cpu", "scaling-cpu"}
+    assert committed >= {"k_largest-cpu", "layer-cpu", "own_defaults-few-cuda", "scaling-cpu"}
     assert committed <= set(markers)
 
 
 def test_a_table_without_record_stays_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "load", lambda name, device: None)
+    monkeypatch.setattr(report, "load", lambda name, run: None)
     text = "a\n<!-- begin layer-cuda -->\nold\n<!-- end layer-cuda -->\nb\n"
     assert report.fill(text) == "a\n<!-- begin layer-cuda -->\n<!-- end layer-cuda -->\nb\n"
 
@@ -124,10 +128,22 @@ def test_the_figures_of_the_paper_are_those_of_its_records() -> None:
 
 def test_several_commands_are_left_to_the_record() -> None:
     machine = {"cpu": "one", "cores": 2, "torch": "2", "command": "python -m a"}
-    assert report.machine_line({"machine": machine}, "a-cpu.json").endswith("`python -m a`*")
+    assert report.machine_line("a", {"machine": machine}).endswith("`python -m a`*")
     machine["command"] += "; python -m b"
-    line = report.machine_line({"machine": machine}, "a-cpu.json")
-    assert line == "*one, 2 cores; torch 2; commands in `benchmarks/results/a-cpu.json`*"
+    line = report.machine_line("a", {"machine": machine})
+    assert line == "*one, 2 cores; torch 2; commands in `benchmarks/results/a.jsonl`*"
+
+
+def test_a_run_replaces_its_own_record_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.jsonl"
+    assert _common.read(path) == {}
+    for run, value in (("cuda", 1), ("cpu", 2), ("cuda", 3)):
+        _common.write(path, run, {"value": value})
+    assert _common.read(path) == {
+        "cpu": {"run": "cpu", "value": 2},
+        "cuda": {"run": "cuda", "value": 3},
+    }
+    assert [file.name for file in path.parent.iterdir()] == ["a.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["scaling", "k_largest"])

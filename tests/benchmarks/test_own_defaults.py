@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks._common import read, results_file
 from benchmarks.report import TABLES
 
 from benchmarks import own_defaults
@@ -99,27 +100,27 @@ def test_the_command_writes_all_runs_and_names_those_that_failed(
             done(task, run | numbers)
 
     monkeypatch.setattr(own_defaults, "run_tasks", run_tasks)
-    out = tmp_path / "own_defaults-few-cpu.json"
+    out = tmp_path / "a.jsonl"
     wanted = ["--datasets", "digits", "--candidates", "few", "many", "--processes", "3"]
-    monkeypatch.setattr(sys, "argv", ["own_defaults", "--out", str(out), *wanted])
+    monkeypatch.setattr(sys, "argv", ["own_defaults", "--name", "few", "--out", str(out), *wanted])
     with pytest.raises(SystemExit, match="1"):
         own_defaults.main()
     printed = capsys.readouterr()
-    assert "(2000, 'digits', '20 a class', 'many'): no memory" in printed.err
+    assert "(2000, 'digits', '20 per class', 'many'): no memory" in printed.err
     assert "few                              behind the best by  0.00" in printed.out
-    record = json.loads(out.read_text())
+    [(name, record)] = read(out).items()
+    assert name == "few-cpu"
     assert [run["seed"] for run in record["runs"]] == [2000] * 3 + [2001] * 3
-    assert "| 6 runs, 1 graph |" in TABLES["own_defaults-few"](record)
+    assert "| 6 runs, 1 graph |" in TABLES["own_defaults"](record)
     with pytest.raises(SystemExit):
         own_defaults.main()
-    assert "exists already: name another --out" in capsys.readouterr().err
-    assert json.loads(out.read_text()) == record
+    assert "has a run few-cpu already" in capsys.readouterr().err
+    assert read(out) == {"few-cpu": record}
 
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks/results").glob("own_defaults-*.json")))
-def test_the_records_are_of_candidates_that_there_are(path: Path) -> None:
-    runs = json.loads(path.read_text())["runs"]
-    assert {run["candidate"] for run in runs} <= own_defaults.CANDIDATES.keys()
+def test_the_records_are_of_candidates_that_there_are() -> None:
+    records = read(Path(__file__).parents[2] / results_file("own_defaults"))
+    assert len(records) == 7
+    for record in records.values():
+        assert {run["candidate"] for run in record["runs"]} <= own_defaults.CANDIDATES.keys()
+        assert {run["split"] for run in record["runs"]} <= set(own_defaults.SPLITS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks._common import read, results_file, write
 
 from benchmarks import validation
 from lgcn import load_dataset
@@ -29,12 +30,14 @@ def command(out: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
     return study_in(out)
 
 
-def study_in(path: Path, dataset: str = "digits") -> Any:
-    return search.read_studies(path)[dataset]
+def study_in(path: Path) -> Any:
+    """The only study of a file."""
+    [study] = read(path).values()
+    return study
 
 
 def write_study(path: Path, study: Any) -> None:
-    path.write_text(json.dumps({"digits": study}))
+    write(path, "digits-lgcn", study)
 
 
 def test_a_study_that_was_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,12 +65,15 @@ def test_the_same_command_makes_the_same_study(
 def test_studies_of_several_data_sets_are_in_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps({"zoo": {"trials": []}, "animals": {"trials": [1]}}))
-    run(path, monkeypatch, 1, "gcn")
-    studies = search.read_studies(path)
-    assert list(studies) == ["animals", "digits", "zoo"]
-    assert studies["animals"] == {"trials": [1]}
+    path = tmp_path / "a.jsonl"
+    write(path, "zoo-gcn", {"trials": []})
+    write(path, "digits-gat", {"trials": [1]})
+    arguments = ["digits", "--model", "gcn", "--trials", "1", "--max-epochs", "2"]
+    monkeypatch.setattr(sys, "argv", ["benchmarks.search", *arguments, "--out", str(path)])
+    search.main()
+    studies = read(path)
+    assert list(studies) == ["digits-gat", "digits-gcn", "zoo-gcn"]
+    assert studies["digits-gat"]["trials"] == [1]
 
 
 def test_no_two_trials_are_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +192,7 @@ def test_a_study_that_goes_on_keeps_what_was_confirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(tmp_path / "a.json", monkeypatch, 1, "gcn")
-    command(tmp_path / "a.json", monkeypatch, "--confirm", "1", "--seeds", "1")
+    command(tmp_path / "a.json", monkeypatch, "--model", "gcn", "--confirm", "1", "--seeds", "1")
     study = run(tmp_path / "a.json", monkeypatch, 2, "gcn")
     first, second = study["trials"]
     assert first["confirmed"]["value"] > 0.05
@@ -205,7 +211,7 @@ def test_a_study_goes_on_as_it_was_begun(
     other = ["--model", "gcn", "--trials", "2", "--seeds", "1", *changed]
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, *other)
-    assert "go on as it was begun, or name another --out" in capsys.readouterr().err
+    assert "use the same values, or choose another --out" in capsys.readouterr().err
     assert study_in(tmp_path / "a.json") == first
 
 
@@ -229,7 +235,7 @@ def test_what_is_to_be_confirmed_must_be_there(
 ) -> None:
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "2")
-    assert "--confirm needs a study of digits" in capsys.readouterr().err
+    assert "--confirm needs a study digits-lgcn" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--confirm", "0")
     assert "--confirm: must be a number from 1 on, got '0'" in capsys.readouterr().err
@@ -285,20 +291,19 @@ def test_seeds_draw_the_splits_of_graphs_without_one(
     search.main()
     seeds = [{"split_seed": seed} for seed in (1000, 1001)]
     assert asked == [("wordnet31-half", options) for options in ({}, *seeds)]  # {}: is it there?
-    [trial] = study_in(tmp_path / "a.json", "wordnet31-half")["trials"]
+    [trial] = study_in(tmp_path / "a.json")["trials"]
     assert {"rank", "mean", "num_layers"} <= trial["params"].keys()
     monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "b.json"), "--model=without"])
     search.main()
-    [other] = study_in(tmp_path / "b.json", "wordnet31-half")["trials"]
+    [other] = study_in(tmp_path / "b.json")["trials"]
     lgcls = {"lgcl_channels", "num_layers", "k", "rank", "mean", "batch_norm"}
     assert other["params"].keys() == trial["params"].keys() - lgcls
 
 
 ROOT = Path(__file__).parents[2]
 STUDIES = {
-    (dataset, path.stem): study
-    for path in sorted((ROOT / search.OUT).glob("*.json"))
-    for dataset, study in search.read_studies(path).items()
+    (name.rpartition("-")[0], name.rpartition("-")[2]): study
+    for name, study in read(ROOT / results_file("search")).items()
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks._common import read, write
 from benchmarks.report import TABLES
 
 from benchmarks import variants
@@ -104,36 +105,38 @@ def test_the_command_writes_all_runs_and_names_those_that_failed(
 
     monkeypatch.setattr(variants, "run_tasks", run_tasks)
     monkeypatch.setattr("benchmarks.validation.load_dataset", lambda name: None)
-    out = tmp_path / "a.json"
+    out = tmp_path / "a.jsonl"
     monkeypatch.setattr(sys, "argv", ["variants", "cora", "--seeds", "2", "--out", str(out)])
     with pytest.raises(SystemExit, match="1"):
         variants.main()
     assert "four views, seed 1101: no memory" in capsys.readouterr().err
-    record = json.loads(out.read_text())
+    [(name, record)] = read(out).items()
+    assert name == "cora-cpu"
     base = variants.best_settings("cora")
     assert record["base"] == base
     count = len(variants.variants(base))
     assert [run["seed"] for run in record["runs"]] == [1100] * (count - 1) + [1101] * (count - 1)
     assert record["runs"][0]["variant"] == variants.UNCHANGED
-    assert TABLES["variants_cora"](record).count("50.0") == count - 1
+    assert TABLES["variants"](record).count("50.0") == count - 1
     variants.main()  # goes on with what failed
     assert asked == [2 * count, 2]
-    assert len(json.loads(out.read_text())["runs"]) == 2 * count
+    assert len(read(out)["cora-cpu"]["runs"]) == 2 * count
 
 
 def test_runs_of_other_settings_are_not_written_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("benchmarks.validation.load_dataset", lambda name: None)
-    out = tmp_path / "a.json"
-    out.write_text(json.dumps({"base": {"k": 3}, "runs": []}))
+    out = tmp_path / "a.jsonl"
+    write(out, "cora-cpu", {"base": {"k": 3}, "runs": []})
+    before = read(out)
     monkeypatch.setattr(sys, "argv", ["variants", "cora", "--out", str(out)])
     with pytest.raises(SystemExit):
         variants.main()
     error = capsys.readouterr().err
     assert "has variants of another trial" in error
     assert "k, " in error
-    assert json.loads(out.read_text()) == {"base": {"k": 3}, "runs": []}
+    assert read(out) == before
 
 
 @pytest.mark.parametrize(

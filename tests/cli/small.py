@@ -1,4 +1,4 @@
-"""Settings that train in a moment, small graphs, and what of a record lasts."""
+"""Settings that train in a moment, small graphs and tables, and what of a record lasts."""
 
 import json
 from dataclasses import replace
@@ -30,6 +30,9 @@ SETTINGS: dict[str, Any] = {
     "max_epochs": 5,
     "training": "whole",
 }
+# Of a graph store, and of a training on it.
+SIZE = ("--nodes", "400", "--edges", "1500", "--features", "6", "--classes", "3")
+SHORT = ("--max-steps", "20", "--set", "k=4", "--set", "hidden_channels=8")
 
 
 def write_toml(path: Path, settings: dict[str, Any]) -> None:
@@ -55,6 +58,17 @@ def write_npz(path: Path) -> None:
     )
 
 
+def write_tables(folder: Path) -> None:
+    """40 nodes, and their edges in one file and in two."""
+    rng = np.random.default_rng(0)
+    lines = [f"n{a},n{b}" for a, b in rng.integers(0, 40, (150, 2))]
+    (folder / "a.csv").write_text("\n".join(["source,target", *lines[:70]]))
+    (folder / "b.csv").write_text("\n".join(["source,target", *lines[70:]]))
+    (folder / "all.csv").write_text("\n".join(["source,target", *lines]))
+    rows = [f"n{i},{rng.normal():.3f},{'xyz'[i % 3] if i % 4 else ''}" for i in range(40)]
+    (folder / "nodes.csv").write_text("\n".join(["id,size,kind", *rows]))
+
+
 def several_labels() -> Graph:
     graph = synthetic(**SETTINGS["dataset_options"])
     return replace(graph, y=(graph.x[:, :4] > 0).long(), name="several")
@@ -63,3 +77,7 @@ def several_labels() -> Graph:
 def lasting(record: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in record.items() if not key.endswith("_per_second")}
     return {key: value for key, value in kept.items() if key not in ("seconds", "out")}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}

@@ -1,6 +1,7 @@
 """What `lgcn predict` writes and prints."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_names_of_nodes_and_classes_are_used(lgcn_, place: Path):
 
 
 def test_several_labels_share_a_cell(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    several = lgcn.datasets.DATASETS["synthetic"]._replace(load=several_labels)
+    several = replace(lgcn.datasets.DATASETS["synthetic"], load=several_labels)
     monkeypatch.setitem(lgcn.datasets.DATASETS, "several", several)
     lgcn_("train", "--dataset", "several", "--set", "max_epochs=30", "--out", "a")
     assert lgcn_("predict", "a", "--output", "p.csv").code == 0
@@ -82,5 +83,12 @@ def test_a_graph_that_does_not_fit_is_refused(lgcn_, trained: Path, command: str
     more = ["--output", "p.csv"] if command == "predict" else []
     output = lgcn_(command, trained, "--dataset", "digits", *more)
     assert output.code == 2
-    assert "the model wants 8 features per node, digits has 64" in output.err
+    assert "digits has 64" in output.err
+    assert "8 features" in output.err
     assert not (place / "p.csv").exists()
+
+
+def test_predictions_and_json_are_not_mixed(lgcn_, run_on_store: Path):
+    output = lgcn_("predict", run_on_store, "--output", "/dev/stdout", "--json")
+    assert output.code == 2
+    assert "--json" in output.message

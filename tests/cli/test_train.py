@@ -1,18 +1,26 @@
-"""What `lgcn train` prints where, and how settings are given to it."""
+"""What `lgcn train` prints, how settings are given to it, and how runs are resumed or replaced."""
 
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 
 import lgcn.datasets
 from lgcn.cli import train as command
-from lgcn.training import Run
+from lgcn.training import Run, loop
 
-from .small import SETTINGS, lasting, several_labels
+from .small import SETTINGS, contents, lasting, several_labels, write_toml
 
 KEYS = {
     "dataset",
@@ -58,7 +66,7 @@ def test_train_says_both_rules_and_what_is_next(lgcn_):
 
 
 def test_label_accuracy_is_shown_as_no_f1(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    several = lgcn.datasets.DATASETS["synthetic"]._replace(load=several_labels)
+    several = replace(lgcn.datasets.DATASETS["synthetic"], load=several_labels)
     monkeypatch.setitem(lgcn.datasets.DATASETS, "several", several)
     output = lgcn_("train", "--dataset", "several", "--set", "max_epochs=2", "--out", "a")
     assert "share of node-label pairs (not F1)" in output.out
@@ -109,3 +117,111 @@ def test_paths_are_printed_whole(lgcn_, place: Path):
     folder = place / ("long-" * 30) / "[b]"
     output = lgcn_("train", "--config", "small.toml", "--out", folder)
     assert f"lgcn predict {shlex.quote(str(folder))} --output FILE.csv" in output.out
+
+
+def test_an_existing_run_is_not_touched(lgcn_, trained: Path):
+    before = contents(trained)
+    output = lgcn_("train", "--config", "small.toml", "--out", trained)
+    assert output.code == 2
+    assert "already holds a run" in output.err
+    assert "--resume" in output.err
+    assert "--overwrite" in output.err
+    assert contents(trained) == before
+
+
+def test_overwrite_replaces_the_run(lgcn_, trained: Path):
+    args = ("train", "--config", "small.toml", "--out", trained, "--overwrite", "--seed", 5)
+    assert lgcn_(*args, "--json").json["seed"] == 5
+    assert Run(trained).read()[0].seed == 5
+
+
+def test_overwrite_keeps_the_old_run_where_the_new_one_cannot_start(lgcn_, trained: Path):
+    before = contents(trained)
+    assert lgcn_("train", "--dataset", "cora", "--out", trained, "--overwrite").code == 1
+    assert contents(trained) == before
+
+
+def test_resume_of_a_finished_run_prints_its_result(lgcn_, trained: Path):
+    before = contents(trained)
+    output = lgcn_("train", "--resume", "--out", trained, "--json")
+    assert lasting(output.json).items() <= Run(trained).result().items()
+    assert contents(trained) == before
+
+
+def test_resume_refuses_changed_settings(lgcn_, trained: Path):
+    output = lgcn_("train", "--resume", "--out", trained, "--set", "k=9", "--seed", 0)
+    assert output.code == 2
+    assert re.search(r"--resume .* drop k\b.*--out", output.err)
+
+
+def test_resume_takes_the_same_settings_however_they_are_written(lgcn_, place: Path):
+    write_toml(place / "b.toml", {**SETTINGS, "max_hops": "none", "dropout": 0})
+    assert lgcn_("train", "--config", "b.toml", "--out", "b").code == 0
+    assert lgcn_("train", "--config", "b.toml", "--out", "b", "--resume").code == 0
+
+
+def test_a_second_interrupt_says_how_to_go_on(lgcn_, monkeypatch: pytest.MonkeyPatch):
+    train_epoch = loop._train_epoch
+
+    def impatient(*args: Any, **more: Any) -> Any:
+        if Run("a").load_checkpoint() is not None:
+            raise KeyboardInterrupt
+        return train_epoch(*args, **more)
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(loop, "_train_epoch", impatient)
+    output = lgcn_("train", "--config", "small.toml", "--out", "a")
+    assert output.code == 130
+    monkeypatch.setattr(loop, "_train_epoch", train_epoch)
+    command = re.search("lgcn (train --resume --out a)", output.err)
+    assert command is not None
+    assert lgcn_(*shlex.split(command[1]), "--json").json["epochs"] == 5
+
+
+def test_a_run_stopped_by_ctrl_c_can_be_gone_on_with(lgcn_, place: Path):
+    long = ("--config", "small.toml", "--set", "max_epochs=400", "--set", "patience=400")
+    whole = lgcn_("train", *long, "--out", "whole", "--json").json
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lgcn", "train", *long, "--out", "run", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while not Run("run").started and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)  # run.json may be there before it is synced, and the first epoch begins
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Traceback" not in err
+    command = re.search(r"Resume with: lgcn (.*)", err)
+    assert command is not None, err
+    assert Run("run").load_checkpoint()[0] < 400
+    resumed = lgcn_(*shlex.split(command[1]), "--json").json
+    assert lasting(resumed) == lasting(whole)
+    weights = [Path(folder, "model.safetensors").read_bytes() for folder in ("run", "whole")]
+    assert weights[0] == weights[1]
+
+
+def test_two_trainings_at_once_leave_one_whole_run(lgcn_, place: Path):
+    args = ("train", "--config", "small.toml", "--out", "run")
+    with Run("run").locked():
+        for more in ((), ("--overwrite",)):
+            output = lgcn_(*args, *more)
+            assert output.code == 2
+            assert "another process is writing to the run in run" in output.message
+    assert lgcn_(*args).code == 0
+    with Run("run").locked():
+        assert lgcn_(*args).code == 2
+        assert lgcn_("predict", "run", "--output", "p.csv").code == 0  # readers need no lock
+    (place / "run" / "result.json").unlink()
+    with Run("run").locked():
+        output = lgcn_("train", "--resume", "--out", "run")
+        assert output.code == 2
+        assert "another process is writing to the run in run" in output.message

@@ -36,7 +36,7 @@ from lgcn.datasets.download import download
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import Job
 from lgcn.paper.records import make_record
-from lgcn.store.open_store import write_store
+from lgcn.store.write_store import write_store
 from lgcn.training import loop
 
 from .scenarios import GRAPH, IMPORT, TABLE, TRAIN, write_inputs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lgcn.datasets import checksums, dataset_files, load_dataset, planetoid
+from lgcn.datasets import dataset_files, load_dataset, planetoid
 from lgcn.datasets.download import download
 from lgcn.errors import DataError
 
@@ -117,7 +117,7 @@ def test_planetoid_is_downloaded_into_the_cache(
 
     for file in served.glob("ind.cora.*"):
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        monkeypatch.setitem(checksums.PLANETOID, file.name, digest)
+        monkeypatch.setitem(planetoid.SHA256, file.name, digest)
     assert load_dataset("cora").num_nodes == max(TEST_NODES) + 1
     assert {file.parent for file in dataset_files("cora")} == {cache / "planetoid"}
     monkeypatch.setenv("LGCN_OFFLINE", "1")

@@ -8,7 +8,7 @@ import pytest
 from lgcn.datasets import synthetic
 from lgcn.datasets.graph_source import GraphSource, as_store, choose_source
 from lgcn.errors import DataError, UsageError
-from lgcn.store.open_store import write_store
+from lgcn.store.write_store import write_store
 
 
 @pytest.fixture(autouse=True)

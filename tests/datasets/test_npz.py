@@ -10,7 +10,7 @@ import torch
 
 from lgcn import Graph
 from lgcn.datasets import dataset_files, describe, load_dataset, npz_names
-from lgcn.datasets.check import check_graph
+from lgcn.datasets.graph_report import check_graph
 from lgcn.errors import DataError, UsageError
 from lgcn.training import Settings, train
 from lgcn.utils import arrays as arrays_module
@@ -65,7 +65,7 @@ def test_features_that_float32_cannot_hold_are_refused(
     values: list[float], normalize: bool, tmp_path: Path
 ) -> None:
     write_npz(tmp_path / "small.npz", feat_values=np.array(values) * (1e20 if normalize else 1))
-    with pytest.raises(DataError, match=r"small.npz must hold numbers that float32 can hold"):
+    with pytest.raises(DataError, match=r"small.npz must .*float32 can hold"):
         load_dataset(str(tmp_path / "small.npz"), normalize_features=normalize)
 
 
@@ -255,7 +255,7 @@ def test_an_array_that_claims_more_than_its_file_has(tmp_path: Path, shape: Any)
     claim = io.BytesIO()
     np.lib.format.write_array_header_1_0(claim, header)
     (tmp_path / "a.npy").write_bytes(claim.getvalue())
-    with pytest.raises(DataError, match=r"a\.npy .*claims 8796093022208 bytes, but there are 128"):
+    with pytest.raises(DataError, match=r"a\.npy .*claims 8796093022208 bytes, .*128"):
         arrays_module.read_npy(tmp_path / "a.npy")
     write_npz(tmp_path / "a.npz", edges=None)
     with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:

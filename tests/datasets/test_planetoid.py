@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lgcn.datasets import dataset_files, load_dataset
-from lgcn.datasets.checksums import PLANETOID
+from lgcn.datasets.planetoid import SHA256
 from lgcn.errors import DataError
 
 from .conftest import need
@@ -134,7 +134,7 @@ def test_checksums_are_those_of_the_real_files(real_data: Path) -> None:
     need(real_data, "ind.cora.x")
     files = [file for name in SIZES for file in dataset_files(name, real_data)]
     found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    assert found == PLANETOID
+    assert found == SHA256
 
 
 @pytest.mark.parametrize("name", SIZES)

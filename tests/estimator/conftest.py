@@ -8,7 +8,7 @@ from lgcn import Graph
 from lgcn.datasets import synthetic
 from lgcn.estimator import LGCNClassifier
 
-from .small import small
+from .small import parts, small
 
 
 @pytest.fixture(scope="module")
@@ -21,3 +21,9 @@ def graph() -> Graph:
 @pytest.fixture(scope="module")
 def fitted(graph: Graph) -> LGCNClassifier:
     return small().fit(graph)
+
+
+@pytest.fixture(scope="module")
+def by_features(graph: Graph) -> LGCNClassifier:
+    """Fitted with features and edges apart."""
+    return small().fit(*parts(graph))

@@ -15,7 +15,7 @@ from lgcn import Graph
 from lgcn.datasets import synthetic
 from lgcn.errors import UsageError
 from lgcn.estimator import LGCNClassifier
-from lgcn.estimator.inputs import graph_of
+from lgcn.estimator.inputs import as_tensor, graph_of, same_features
 from lgcn.inference import predict
 from lgcn.training import Settings, train
 
@@ -272,7 +272,7 @@ def test_validation_nodes(graph: Graph) -> None:
     assert torch.equal(none.train_mask, none.val_mask)
     with pytest.raises(UsageError, match="validation_fraction=0"):
         small().fit(np.arange(3), ["a", "b", "c"], graph=graph)
-    with pytest.raises(UsageError, match="validation_fraction must be a number from 0 to 1"):
+    with pytest.raises(UsageError, match=r"validation_fraction must .*0 to 1"):
         small(validation_fraction=2).fit(graph)
     with pytest.raises(UsageError, match="validation_fraction must leave nodes to train on"):
         small(validation_fraction=1).fit(graph)
@@ -281,8 +281,8 @@ def test_validation_nodes(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ("xy", {"edges": np.zeros((3, 4), int)}, r"edges do not fit .* in shape \[2, edges\]"),
-        ("xy", {"edges": [[0, 1], [0, 200]]}, r"edges do not fit the 200 nodes .* 0 to 199, got"),
+        ("xy", {"edges": np.zeros((3, 4), int)}, r"edges .* in shape \[2, edges\]"),
+        ("xy", {"edges": [[0, 1], [0, 200]]}, r"edges .*200 nodes .* 0 to 199, got"),
         ("xy", {"edges": np.zeros((2, 3))}, r"edges must hold node numbers .* got float64"),
         (
             "xy",
@@ -298,7 +298,7 @@ def test_validation_nodes(graph: Graph) -> None:
             {"graph": 3},
             "graph must be an lgcn.Graph, PyG's Data or a NetworkX graph, got int",
         ),
-        ("ny", {"graph": "g", "edges": 1}, "edges must be None where graph is given"),
+        ("ny", {"graph": "g", "edges": 1}, "edges must be None if graph is given"),
         ("ny", {}, "Expected 2D array, got 1D array instead"),
         ("x1", {}, "inconsistent numbers of samples"),
     ],
@@ -317,10 +317,10 @@ def test_arguments_that_do_not_fit(
     ("y", "message"),
     [
         (np.full(200, -1), "y must have some labels, got none in 200 entries: -1, NaN and None"),
-        (np.zeros(200), r"y must have at least two classes, got one class: 0\.0"),
+        (np.zeros(200), r"y must .*classes, got one class: 0\.0"),
         (np.where(np.arange(200) % 2, -1, 1), "for two classes use 0 and 1"),
         (np.linspace(0, 1, 200), "Unknown label type: continuous"),
-        (np.array([1, "a"] * 100, dtype=object), "y must hold labels of one type, got int, str"),
+        (np.array([1, "a"] * 100, dtype=object), r"y must hold labels .* got int, str"),
         (np.full((200, 2), 2), "must hold a 0 or 1 for every label, got 2"),
         (np.full((200, 2), "a"), "must hold a 0 or 1 for every label, got <U1"),
         (np.full((200, 2), np.nan), "y must have some labels, got none in 200 rows"),
@@ -387,3 +387,29 @@ def test_wrong_indices_of_sparse_features_are_refused(kind: str) -> None:
         matrix = torch.sparse_coo_tensor(indices, torch.ones(3), **options)
     with pytest.raises(UsageError, match="X has wrong indices"):
         LGCNClassifier(max_epochs=1).fit(matrix, np.arange(20) % 2)
+
+
+def test_which_features_are_the_same() -> None:
+    dense = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    for one in (dense, dense.to_sparse_csr()):
+        for other in (dense.clone(), dense.to_sparse_csr()):
+            assert same_features(one, other)
+            assert not same_features(one, 2 * other)
+        assert not same_features(one, torch.ones(2, 3))
+        assert not same_features(one, dense.t() * torch.tensor([1.0, 3.0]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_read_only_arrays_are_shared_without_a_warning() -> None:
+    array = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    array.flags.writeable = False
+    shared = as_tensor(array)
+    assert shared.data_ptr() == array.ctypes.data
+    assert not array.flags.writeable
+    expected = array.tolist()
+    del array
+    assert shared.tolist() == expected
+    for shape in ((0, 3), (3, 0)):
+        empty = np.zeros(shape)
+        empty.flags.writeable = False
+        assert tuple(as_tensor(empty).shape) == shape

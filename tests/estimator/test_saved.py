@@ -42,9 +42,9 @@ def test_saved_and_loaded(graph: Graph, tmp_path: Path, labels: list[Any]) -> No
     assert loaded.score(x, np.array(names)[y], edges=edges) == classifier.score(
         None, np.array(names)[y]
     )
-    with pytest.raises(UsageError, match="a loaded estimator has no graph of its own"):
+    with pytest.raises(UsageError, match="a loaded estimator has no graph"):
         loaded.predict()
-    with pytest.raises(UsageError, match="a loaded estimator has no graph of its own"):
+    with pytest.raises(UsageError, match="a loaded estimator has no graph"):
         loaded.predict([0])
     assert clone(loaded).fit(graph).graph_ is not None
     assert (
@@ -204,3 +204,37 @@ def test_a_save_that_fails_keeps_the_old_model(
     (saved / "notes.txt").write_text("mine")
     fitted.save(saved)
     assert content() == before | {"notes.txt": b"mine"}
+
+
+@pytest.mark.parametrize("with_edges", [True, False])
+def test_a_loaded_estimator_knows_whether_there_were_edges(
+    graph: Graph, tmp_path: Path, with_edges: bool
+) -> None:
+    x, y, edges = parts(graph)
+    classifier = small(max_epochs=2).fit(x, y, edges if with_edges else None)
+    classifier.save(tmp_path)
+    loaded = LGCNClassifier.load(tmp_path)
+    assert loaded.has_edges_ is with_edges
+    if with_edges:
+        with pytest.raises(UsageError, match="edges must be given for X of 200 rows") as refused:
+            loaded.predict(x)
+        assert "node numbers" not in str(refused.value)  # it has no graph
+        with pytest.raises(UsageError, match=r"edges='fitted' .* a loaded estimator"):
+            loaded.predict(x, edges="fitted")
+        np.testing.assert_array_equal(loaded.predict(x, edges), classifier.predict())
+    else:
+        np.testing.assert_array_equal(loaded.predict(x), classifier.predict())
+
+
+def test_folders_that_do_not_say_had_edges(by_features: LGCNClassifier, tmp_path: Path) -> None:
+    by_features.save(tmp_path)
+    path = tmp_path / "estimator.json"
+    record = json.loads(path.read_text())
+    del record["has_edges"]
+    path.write_text(json.dumps(record))
+    assert LGCNClassifier.load(tmp_path).has_edges_
+    path.write_text(json.dumps({**record, "has_edges": "no"}))
+    with pytest.raises(CheckpointError, match="has_edges must be true or false, got 'no'"):
+        LGCNClassifier.load(tmp_path)
+    path.unlink()  # a folder of lgcn train
+    assert LGCNClassifier.load(tmp_path).has_edges_

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import torch
 
 from lgcn import LGCNClassifier
-from lgcn.datasets.check import check_graph
+from lgcn.datasets.graph_report import check_graph
 from lgcn.errors import LGCNError
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.from_tables import import_tables

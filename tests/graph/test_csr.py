@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn import Graph
@@ -14,7 +12,6 @@ from lgcn.graph.csr import (
     add_self_loops,
     has_self_loop,
     one_index_dtype,
-    row_blocks,
     row_sums,
     sparse_features,
     stack_offsets,
@@ -108,19 +105,6 @@ def test_an_entry_of_weight_zero_is_an_entry_until_it_is_removed() -> None:
 
 
 # Parts of a matrix.
-
-
-@settings(max_examples=60)
-@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 20))
-def test_row_blocks_cover_the_rows_and_are_no_larger_than_asked(
-    counts: list[int], entries: int
-) -> None:
-    rowptr = torch.tensor([0, *counts]).cumsum(0)
-    blocks = list(row_blocks(rowptr, entries))
-    assert [row for start, stop in blocks for row in range(start, stop)] == list(range(len(counts)))
-    for start, stop in blocks:
-        assert start < stop
-        assert stop == start + 1 or sum(counts[start:stop]) <= entries
 
 
 @pytest.mark.parametrize("index", [torch.int32, torch.int64])

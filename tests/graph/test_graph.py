@@ -45,7 +45,7 @@ def test_mask_by_name(random_graph: RandomGraph) -> None:
     graph = random_graph(val_mask=mask)
     assert graph.mask("val") is mask
     assert graph.mask("test") is None
-    with pytest.raises(ValueError, match="split must be one of train, val, test, got 'dev'"):
+    with pytest.raises(ValueError, match=r"split must .*train, val, test, got 'dev'"):
         graph.mask("dev")
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lgcn.errors import UsageError, WriteError
-from lgcn.inference.embeddings import check_output, write_embeddings
+from lgcn.inference.embeddings import embeddings_format, write_embeddings
 from lgcn.nn import layerwise
 
 ROWS = torch.randn(11, 6, generator=torch.Generator().manual_seed(0))
@@ -64,10 +64,10 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"must end in \.npy or \.parquet"):
-        check_output(tmp_path / "a.csv")
+        embeddings_format(tmp_path / "a.csv")
     (tmp_path / "b.npy").mkdir()
     with pytest.raises(UsageError, match=r"must be a file .*folder"):
-        check_output(tmp_path / "b.npy")
+        embeddings_format(tmp_path / "b.npy")
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
@@ -86,4 +86,4 @@ def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path, suffix: str) -> N
 def test_a_pipe_is_refused_before_the_work(tmp_path: Path, suffix: str) -> None:
     os.mkfifo(tmp_path / f"pipe{suffix}")
     with pytest.raises(UsageError, match=r"must be a file .*pipe"):
-        check_output(tmp_path / f"pipe{suffix}")
+        embeddings_format(tmp_path / f"pipe{suffix}")

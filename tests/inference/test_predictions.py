@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from lgcn.errors import UsageError, WriteError
 from lgcn.inference.predictions import (
     Written,
-    check_output,
     prediction_blocks,
     predictions,
+    predictions_format,
     write_predictions,
 )
 from lgcn.nn import layerwise
@@ -93,8 +93,8 @@ def test_several_labels_a_node() -> None:
     [
         ({"label_names": ["a"]}, r"label_names must have one name per class \(3\), got 1"),
         ({"node_ids": [1, 2]}, r"node_ids must have one id per node \(3\), got shape \[2\]"),
-        ({"abstain_below": 1.5}, r"abstain_below must be a number from 0 to 1, got 1.5"),
-        ({"abstain_below": "high"}, r"abstain_below must be a number from 0 to 1, got 'high'"),
+        ({"abstain_below": 1.5}, r"abstain_below must .*0 to 1, got 1.5"),
+        ({"abstain_below": "high"}, r"abstain_below must .*0 to 1, got 'high'"),
         ({"temperature": 0}, r"temperature must be from"),
     ],
 )
@@ -135,7 +135,7 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
             write_predictions(table, tmp_path / name)
     (tmp_path / "b.csv").mkdir()
     with pytest.raises(UsageError, match=r"must be a file .*folder"):
-        check_output(tmp_path / "b.csv")
+        predictions_format(tmp_path / "b.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
 
 
@@ -265,7 +265,7 @@ def test_a_pipe_takes_text_and_stays_a_pipe(tmp_path: Path) -> None:
         assert pipe.is_fifo()
     os.mkfifo(tmp_path / "pipe.parquet")
     with pytest.raises(UsageError, match=r"path must end in \.csv or \.tsv"):
-        check_output(tmp_path / "pipe.parquet")
+        predictions_format(tmp_path / "pipe.parquet")
 
 
 def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:

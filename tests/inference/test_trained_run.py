@@ -14,7 +14,7 @@ from lgcn.datasets import synthetic
 from lgcn.datasets.graph_source import choose_source
 from lgcn.errors import CheckpointError, DataError, UsageError
 from lgcn.inference import TrainedRun
-from lgcn.store.open_store import write_store
+from lgcn.store.write_store import write_store
 from lgcn.training import Run, Settings, train
 from lgcn.training.prepare import prepare_training
 

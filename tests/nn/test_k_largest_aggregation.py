@@ -114,7 +114,7 @@ def test_repr() -> None:
 def test_wrong_arguments_are_named(x: Tensor) -> None:
     with pytest.raises(ValueError, match="k must be at least 1, got 0"):
         KLargestAggregation(0)
-    with pytest.raises(ValueError, match="reduce must be one of mean, learn, cat, got 'max'"):
+    with pytest.raises(ValueError, match=r"reduce must .*mean, learn, cat, got 'max'"):
         KLargestAggregation(2, "max")
     with pytest.raises(ValueError, match="two-dimensional"):
         KLargestAggregation(2)(x.unsqueeze(0), torch.tensor(INDEX))

@@ -49,7 +49,7 @@ def test_a_change_in_place_is_checked_anew(count: Count) -> None:
     csr.check_range(rowptr, col, 2)
     assert count() == 2
     col[0] = -5
-    with pytest.raises(ValueError, match=r"col must not be negative, got col.min\(\) = -5"):
+    with pytest.raises(ValueError, match=r"col must .* got col.min\(\) = -5"):
         csr.check_range(rowptr, col, 2)
     col[0] = 0
     rowptr[1] = 4

@@ -111,7 +111,7 @@ def test_the_best_preset_stands_beside_itself_without_lgcls() -> None:
 
 
 @pytest.mark.parametrize("target", ["best-graphs", "best-ppi"])
-def test_rivals_stand_beside_the_best_preset_and_its_ablations(target: str) -> None:
+def test_baselines_stand_beside_the_best_preset_and_its_ablations(target: str) -> None:
     one = plan(target)
     dataset = one.datasets[-1]
     expected = [{}, {"num_layers": 0}, {"layer": "gcn"}]
@@ -119,14 +119,14 @@ def test_rivals_stand_beside_the_best_preset_and_its_ablations(target: str) -> N
         job = one.jobs(row, dataset)[0]
         assert changes(job, "best") == changed
     rest = [chosen(one.jobs(row, dataset)[0]) for row in one.rows[3:]]
-    rivals = [run for run in rest if run.model != "lgcn"]
+    baselines = [run for run in rest if run.model != "lgcn"]
     models = {"best-graphs": ["gcn", "gat", "sage", "mlp"], "best-ppi": ["gat", "gcnii", "sage"]}
-    assert [rival.model for rival in rivals] == models[target]
+    assert [baseline.model for baseline in baselines] == models[target]
     searched = [(run.preset, run.num_layers) for run in rest if run.model == "lgcn"]
     assert searched == ([("best-without", 0)] if target == "best-graphs" else [])
     # On whole graphs, to the end.
-    assert {rival.training for rival in rivals} == {"whole"}
-    assert {rival.max_steps for rival in rivals} == {None}
+    assert {baseline.training for baseline in baselines} == {"whole"}
+    assert {baseline.max_steps for baseline in baselines} == {None}
 
 
 def test_all_systems_have_as_many_epochs_on_the_other_graphs() -> None:

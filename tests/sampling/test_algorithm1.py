@@ -349,13 +349,13 @@ def test_threads_do_not_disturb_each_other(random_graph: RandomGraph) -> None:
         ({"roots": [1, 2], "max_nodes": 1}, r"at least the number of start nodes \(2\), got 1"),
         ({"roots": [1, 12]}, "roots must lie between 0 and 11, got 1 to 12"),
         ({"roots": [-1, 3]}, "roots must lie between 0 and 11, got -1 to 3"),
-        ({"roots": []}, "roots must name at least one node, got none"),
-        ({"roots": torch.zeros(12).bool()}, "roots must name at least one node, got none"),
+        ({"roots": []}, r"roots must name .*node, got none"),
+        ({"roots": torch.zeros(12).bool()}, r"roots must name .*node, got none"),
         ({"roots": torch.ones(5).bool()}, "roots as a mask must have 12 entries, got 5"),
         ({"roots": [0.5]}, "roots must be a list of node numbers, got torch.float32"),
         ({"roots": [0], "max_hops": -1}, "max_hops must not be negative, got -1"),
-        ({"roots": [0], "max_expand": 0}, "max_expand must be at least 1 .*, got 0"),
-        ({"roots": [0], "max_expand": []}, r"max_expand must be at least 1 .*, got \[\]"),
+        ({"roots": [0], "max_expand": 0}, r"max_expand must .*1 .*, got 0"),
+        ({"roots": [0], "max_expand": []}, r"max_expand must .*1 .*, got \[\]"),
     ],
 )
 def test_wrong_arguments_are_named(

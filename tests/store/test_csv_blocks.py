@@ -127,7 +127,7 @@ def test_quotes_that_are_never_closed(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(DataError, match=r"after line 3 opens with a double quote"):
         rows_of(table_of(path), {"a": pa.string()}, 8)
     monkeypatch.setattr(csv_blocks, "MAX_ROW", 100)
-    with pytest.raises(DataError, match=r"line 3: a row must have at most 100 bytes"):
+    with pytest.raises(DataError, match=r"line 3: a row must .*100 bytes"):
         rows_of(table_of(path), {"a": pa.string()}, 8)
 
 

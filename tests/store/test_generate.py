@@ -145,7 +145,7 @@ def test_the_header_says_how_it_was_made_and_progress_is_told(tmp_path: Path) ->
     assert header["source"]["seed"] == 7
     assert header["label_names"] == ["0", "1", "2", "3"]
     assert list(dict.fromkeys(what for what, _, _ in told)) == [
-        "edges",
+        "sort edges",
         "labels",
         "features",
         "checksums",

@@ -16,7 +16,10 @@ from lgcn import Graph
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
 from lgcn.store import checked_files
-from lgcn.store.open_store import StoreWriter, is_store, open_store, write_store
+from lgcn.store.format import is_store
+from lgcn.store.open_store import open_store
+from lgcn.store.write_store import write_store
+from lgcn.store.writer import StoreWriter
 from lgcn.tables.encoder import FeatureEncoder
 
 from .stores import RandomGraph, alter

@@ -12,8 +12,10 @@ import torch
 from lgcn import Graph
 from lgcn.errors import DataError, UsageError
 from lgcn.store import writer as store_writer
-from lgcn.store.open_store import StoreWriter, is_store, open_store, write_store
-from lgcn.store.write_store import encode_features, uint8_scale, write_ids
+from lgcn.store.format import is_store
+from lgcn.store.open_store import open_store
+from lgcn.store.write_store import encode_features, uint8_scale, write_ids, write_store
+from lgcn.store.writer import StoreWriter
 
 from .stores import RandomGraph
 

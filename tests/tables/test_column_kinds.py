@@ -72,10 +72,9 @@ def test_types_decide_before_values() -> None:
 def test_decimal_commas_are_pointed_out() -> None:
     values = ["7", "3,14", "2,72"]
     made = fit_all(table(v=values, w=[1, 2, 3]))
-    assert made.notes == [
-        "column 'v' left out: it holds numbers with a comma such as '3,14': write them with a "
-        "point, or name the column in categorical_columns or text_columns"
-    ]
+    (note,) = made.notes
+    for part in ("column 'v' left out", "'3,14'", "categorical_columns or text_columns"):
+        assert part in note
     assert fit_all(table(v=values), categorical="v").num_features == 3
 
 

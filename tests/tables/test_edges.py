@@ -140,7 +140,7 @@ def test_unknown_nodes_are_dropped_if_asked() -> None:
             {"s": [5, 5], "t": [6, None]},
             r"1 of 2 edges.*row 1 \(t is empty\).*unknown_nodes='drop'",
         ),
-        ({"s": [1], "t": [2]}, r"None fits: an id of nodes\.csv is 5\. Check that id_column"),
+        ({"s": [1], "t": [2]}, r"the ids of nodes\.csv look like 5\. Check that id_column"),
         ({"s": ["5", "x"], "t": ["6", "6"]}, "row 1, column 's'.*whole number.*got 'x'"),
         ({"s": [5], "t": [6.5]}, r"row 0, column 't'.*got 6\.5"),
     ],

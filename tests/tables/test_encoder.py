@@ -187,7 +187,7 @@ def test_nothing_to_learn_from() -> None:
     with pytest.raises(DataError, match="no feature is left: column 'a' left out: it is constant"):
         fit_all(table(a=[1, 1]))
     for size in (0, 3):
-        with pytest.raises(DataError, match="no row to learn"):
+        with pytest.raises(DataError, match="to learn the features"):
             FeatureEncoder.fit(table(a=[1, 2, 3][:size]), np.zeros(size, dtype=bool))
     for rows in (np.ones(2), np.ones(3, dtype=bool)):
         with pytest.raises(ValueError, match="rows must be a boolean mask of the 2 rows"):

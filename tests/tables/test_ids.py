@@ -104,10 +104,10 @@ def test_one_kind_as_the_other() -> None:
 @pytest.mark.parametrize(
     ("column", "integer", "message"),
     [
-        (pa.array([1.0, 2.5]), None, "row 1: an id must be a whole number or text, got 2.5"),
+        (pa.array([1.0, 2.5]), None, r"row 1: an id must .*or text, got 2.5"),
         (pa.array([1e300]), None, r"row 0: an id must be at most 2\*\*53"),
         (pa.array([np.inf]), None, "row 0"),
-        (pa.array(["1", "x"]), True, "row 1: an id must be a whole number.*got 'x'"),
+        (pa.array(["1", "x"]), True, r"row 1: an id must .*got 'x'"),
         (pa.array(["1", "9" * 30]), True, "row 1: an id must be"),
         (pa.array([2**64 - 1], pa.uint64()), True, r"row 0.*below 2\*\*63"),
         (pa.array([True]), None, "whole numbers or strings, got bool"),

@@ -155,7 +155,7 @@ def test_several_columns() -> None:
     again = read_label_columns(data, ["a", "z"], None, ("z", "a"))
     assert again.names == ("z", "a")
     assert again.y[0].tolist() == [1, 1]
-    with pytest.raises(DataError, match="must be those of the model, 'z', 'b', got 'a', 'z'"):
+    with pytest.raises(DataError, match=r"must .*model, 'z', 'b', got 'a', 'z'"):
         read_label_columns(data, ["a", "z"], None, ("z", "b"))
 
 
@@ -210,7 +210,7 @@ def test_wrong_use() -> None:
         read_label_columns(data, [])
     with pytest.raises(UsageError, match="every column once"):
         read_label_columns(data, ["label", "label"])
-    with pytest.raises(UsageError, match="label_separator is for one label column"):
+    with pytest.raises(UsageError, match=r"label_separator .*label column"):
         read_label_columns(data, ["label", "topic"], ";")
     with pytest.raises(UsageError, match="'lists' already holds lists"):
         read_label_columns(data, ["lists"], ";")

@@ -350,7 +350,7 @@ def test_it_starts_from_given_weights():
 
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path):
     weights = train(small_graph(), settings(max_epochs=1)).model.state_dict()
-    with pytest.raises(UsageError, match="weights must be those of a model with the same"):
+    with pytest.raises(UsageError, match=r"weights must .*model .*settings"):
         train(small_graph(), settings(hidden_channels=9), weights=weights)
     with pytest.raises(UsageError, match="weights must be None with resume"):
         train(small_graph(), settings(), out=tmp_path, resume=True, weights=weights)

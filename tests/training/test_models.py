@@ -67,7 +67,7 @@ def test_a_baseline_has_settings_of_its_own(name: str) -> None:
     assert type(model) is find_model(name).settings
     network = network_class(name)(5, 3, **model.options())
     assert network is not None
-    with pytest.raises(UsageError, match="num_layers must be a whole number from 1 to 1000, got 0"):
+    with pytest.raises(UsageError, match=r"num_layers must .*1 to 1000, got 0"):
         Settings.create(model=name, num_layers=0)
     with pytest.raises(UsageError, match=f"unknown setting 'k' of model={name}"):
         Settings.create(model=name, k=3)

@@ -34,7 +34,8 @@ NEUTRAL = {
     *("max_steps", "evaluate_every"),
 }
 
-# What the text of the paper says, and what its released program does: docs/fidelity.md by number.
+# What the text of the paper says, and what its released program does, by the numbers in
+# docs/evidence/fidelity.md.
 PAPER = {
     "max_hops": None,  # 1
     "max_nodes": 2000,

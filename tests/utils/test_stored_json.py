@@ -36,5 +36,5 @@ def test_other_strings(bad: Any) -> None:
     "bad", [None, 1, [], ["1"], [True], [-0.1], [1.1], [float("nan")], [float("inf")], [10**400]]
 )
 def test_other_numbers(bad: Any) -> None:
-    with pytest.raises(DataError, match="it must be a list of numbers from 0 to 1"):
+    with pytest.raises(DataError, match=r"it must be a list .*0 to 1"):
         numbers(bad, "it", 0, 1)

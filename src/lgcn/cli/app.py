@@ -1,4 +1,4 @@
-"""The program ``lgcn``: its commands, its signals, and how it reports errors."""
+"""The program `lgcn`: its commands, its signals, and how it reports errors."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ from lgcn.cli.words import Command, in_flags
 from lgcn.errors import Interrupted, LGCNError, first_line_of, ran_out_of_memory
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
-# where another program uses a core. OpenMP reads this when torch is imported, hence here.
+# if another program uses a core. OpenMP reads this when torch is imported, hence here.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
@@ -67,7 +67,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
 
     Args:
         function: The command, with typer's annotations.
-        panel: The panel of ``lgcn --help`` that lists it.
+        panel: The panel of `lgcn --help` that lists it.
         name: Its name. (default: that of the function)
     """
     if all(command.callback is not function for command in app.registered_commands):
@@ -150,7 +150,7 @@ def _bug_report() -> str:
 def _signals() -> Iterator[threading.Event]:
     """Ctrl-C and SIGTERM end a command in order; a second one ends the program at once.
 
-    Training has its own handlers, which save its state (:mod:`lgcn.training.interrupts`).
+    Training has its own handlers, which save its state (`lgcn.training.interrupts`).
     """
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""``lgcn embed``: write the node embeddings of a trained model."""
+"""`lgcn embed`: write the node embeddings of a trained model."""
 
 import functools
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, print_json, print_line
-from lgcn.cli.tables import OF_NEW_TABLES, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.utils.progress import step_progress
 

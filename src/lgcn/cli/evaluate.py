@@ -1,4 +1,4 @@
-"""``lgcn evaluate``: score a trained model."""
+"""`lgcn evaluate`: score a trained model."""
 
 import functools
 from typing import Any
@@ -8,7 +8,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import out, percent, print_json
-from lgcn.cli.tables import OF_NEW_TABLES, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 
 
 @functools.partial(takes_tables, only=OF_NEW_TABLES)

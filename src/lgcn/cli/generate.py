@@ -1,4 +1,4 @@
-"""``lgcn generate``: write a random graph to a graph store."""
+"""`lgcn generate`: write a random graph to a graph store."""
 
 import shlex
 from typing import Annotated
@@ -24,7 +24,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Write a random graph of any size, with classes that can be learned, to a graph store."""
-    from lgcn.store.early_checks import check_new_store, generated_sizes
+    from lgcn.store.new_store_checks import check_new_store, generated_sizes
 
     names = {f"num_{name}": f"--{name}" for name in ("nodes", "edges", "features", "classes")}
     with flag_names(**names, features="--feature-type"), step_progress(err) as on_progress:

@@ -1,4 +1,4 @@
-"""``lgcn import``: write tables of any size to a graph store."""
+"""`lgcn import`: write tables of any size to a graph store."""
 
 import functools
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from lgcn.cli.options import FeatureType, Json, OverwriteStore, StoreFolder
 from lgcn.cli.output import err, out, print_json, print_note
-from lgcn.cli.tables import takes_tables
+from lgcn.cli.table_flags import takes_tables
 from lgcn.cli.words import flag_names, in_flags
 from lgcn.utils.progress import step_progress
 from lgcn.utils.sizes import format_memory
@@ -41,19 +41,16 @@ def import_(
     tables: dict[str, Any],
 ) -> None:
     """Write an edge table, and a node table if you have one, of any size to a graph store."""
-    from lgcn.store.early_checks import check_new_store
-    from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_kind
+    from lgcn.store.new_store_checks import check_import
 
+    files = [*edges, *(more or [])]
     with flag_names(features="--feature-type"), step_progress(err) as on_progress:
-        check_new_store(store, feature_type, memory, overwrite)
-        for path in (*edges, *(more or [])):
-            table_kind(path, "edges", EDGE_SUFFIXES)
-        check_tables(None, **{"nodes": None, **tables})
+        check_import(store, files, feature_type, memory, overwrite, **tables)
         from lgcn.store.import_store import import_store
 
         counts = import_store(
             store,
-            [*edges, *(more or [])],
+            files,
             **tables,
             keep_duplicates=keep_duplicates,
             keep_self_loops=keep_self_loops,

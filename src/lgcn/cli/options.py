@@ -1,4 +1,4 @@
-"""Options that several commands share, and the panels of ``lgcn --help``."""
+"""Options that several commands share, and the panels of `lgcn --help`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -2,7 +2,7 @@
 
 Names of files, columns, nodes and classes come from files that anyone may have written. Control
 characters in them could move the cursor, hide text or change the terminal. They are shown as
-escapes, such as ``\\x1b``.
+escapes, such as `\\x1b`.
 """
 
 import json
@@ -68,5 +68,5 @@ def print_note(text: str) -> None:
 
 
 def percent(value: float | None) -> str:
-    """A share as a percentage, ``-`` where there is none."""
+    """A share as a percentage, `-` if there is none."""
     return "-" if value is None else f"{100 * value:.1f} %"

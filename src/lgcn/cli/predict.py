@@ -1,4 +1,4 @@
-"""``lgcn predict``: write the predictions of a trained model to a table."""
+"""`lgcn predict`: write the predictions of a trained model to a table."""
 
 import functools
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from lgcn.cli.options import GraphStore, Json, MemoryLimit, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, out, print_json, print_line, print_note
-from lgcn.cli.tables import OF_NEW_TABLES, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.errors import UsageError
 from lgcn.utils.progress import step_progress

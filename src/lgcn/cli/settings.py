@@ -1,4 +1,4 @@
-"""The command ``lgcn settings``."""
+"""The command `lgcn settings`."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -1,4 +1,4 @@
-"""``lgcn train``: train a model and save it in a run folder."""
+"""`lgcn train`: train a model and save it in a run folder."""
 
 import shlex
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
-from lgcn.cli.tables import takes_tables
+from lgcn.cli.table_flags import takes_tables
 from lgcn.utils.progress import epoch_progress
 
 

@@ -1,4 +1,4 @@
-"""``lgcn warmup``: compile all kernels before they are needed."""
+"""`lgcn warmup`: compile all kernels before they are needed."""
 
 from rich.markup import escape
 from rich.table import Table

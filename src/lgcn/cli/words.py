@@ -69,8 +69,8 @@ def flag_names(**flags: str) -> Iterator[None]:
 def in_flags(text: str) -> str:
     """A message of the library with flags in place of arguments.
 
-    ``unknown_nodes='drop'`` becomes ``--unknown-nodes drop``, ``edges=None`` ``--edges none``,
-    ``overwrite=True`` ``--overwrite``, and ``nodes=`` ``--nodes``.
+    `unknown_nodes='drop'` becomes `--unknown-nodes drop`, `edges=None` `--edges none`,
+    `overwrite=True` `--overwrite`, and `nodes=` `--nodes`.
     """
     every = flags = _flags.get()
     if "set_" in flags:  # a setting has the same name on the command line

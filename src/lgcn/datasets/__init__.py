@@ -1,6 +1,6 @@
-"""Data sets by name, each as one :class:`lgcn.Graph`.
+"""Data sets by name, each as one `lgcn.Graph`.
 
-:mod:`lgcn.datasets.registry` has one entry per data set, and one file per source loads it.
+`lgcn.datasets.registry` has one entry per data set, and one file per source loads it.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
 
 
 def check_dataset(name: str, root: str | Path | None = None, **options: Any) -> None:
-    """Raises what :func:`load_dataset` would raise before it reads data, without importing torch.
+    """Raises what `load_dataset` would raise before it reads data, without importing torch.
 
     That is a name that does not exist, an option that the data set does not have, and a file, a
     store or a column of a table that does not exist.
 
     Args:
-        name, root, **options: See :func:`load_dataset`.
+        name, root, **options: See `load_dataset`.
     """
     dataset = _dataset(name, root)
     # Options of tables can be checked without their loader, which takes long to import.

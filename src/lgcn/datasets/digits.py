@@ -25,9 +25,9 @@ def load_digits(
     """1797 images of 8 x 8 pixels, each joined with the images nearest to it.
 
     Args:
-        n_neighbors: Two images are joined if either is among the other's ``n_neighbors`` nearest
+        n_neighbors: Two images are joined if either is among the other's `n_neighbors` nearest
             ones by Euclidean distance. (default: 10)
-        labels_per_class, num_val, split_seed: See :func:`lgcn.graph.splits.random_split`.
+        labels_per_class, num_val, split_seed: See `lgcn.graph.splits.random_split`.
     """
     n_neighbors = whole_number("n_neighbors", n_neighbors, 1, NUM_IMAGES - 1)
     # These take seconds to import.

@@ -18,11 +18,11 @@ CHUNK_BYTES = 1 << 16
 
 
 def download(url: str, sha256: str, target: str | Path) -> Path:
-    """Fetches ``url`` to ``target``, which appears only once its SHA-256 is as expected.
+    """Fetches `url` to `target`, which appears only once its SHA-256 is as expected.
 
-    The bytes go to a temporary file next to ``target``, which then takes its place in one step. So
+    The bytes go to a temporary file next to `target`, which then takes its place in one step. So
     several processes can download at once, and an interruption leaves nothing behind. With
-    ``LGCN_OFFLINE=1`` in the environment nothing is fetched.
+    `LGCN_OFFLINE=1` in the environment nothing is fetched.
     """
     target = Path(target)
     if os.environ.get("LGCN_OFFLINE", "") not in ("", "0"):

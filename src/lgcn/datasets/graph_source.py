@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphSource:
-    """A graph by the name of its data set and the options of that, as :func:`lgcn.load_dataset`.
+    """A graph by the name of its data set and its options, as `lgcn.load_dataset` takes them.
 
     Args:
-        dataset: The data set; ``"store"`` and ``"tables"`` are a user's own graphs.
+        dataset: The data set; `"store"` and `"tables"` are a user's own graphs.
         options: Options of the data set. (default: none)
-        root: Folder of the data files. (default: ``$LGCN_DATA``, then the cache folder)
+        root: Folder of the data files. (default: `$LGCN_DATA`, then the cache folder)
     """
 
     dataset: str
@@ -32,7 +32,7 @@ class GraphSource:
     root: str | Path | None = None
 
     def check(self) -> None:
-        """Raises an error where :meth:`load` would, as far as can be told without reading data."""
+        """Raises an error if `load` would, as far as can be told without reading data."""
         from lgcn.datasets import check_dataset
 
         check_dataset(self.dataset, self.root, **self.options)
@@ -70,13 +70,13 @@ def choose_source(
     root: str | Path | None = None,
     **tables: Any,
 ) -> GraphSource | None:
-    """The graph that the arguments name, one way or another; ``None`` where they name none.
+    """The graph that the arguments name, one way or another; `None` if they name none.
 
     Args:
-        dataset: Name of a data set, path of an ``.npz`` file or of a graph store.
+        dataset: Name of a data set, path of an `.npz` file or of a graph store.
         store: Folder of a graph store.
-        root: See :class:`GraphSource`.
-        **tables: ``edges`` and ``nodes``, and the other arguments of :func:`lgcn.from_tables`.
+        root: See `GraphSource`.
+        **tables: `edges` and `nodes`, and the other arguments of `lgcn.from_tables`.
     """
     given = {"dataset=": dataset is not None, "store=": store is not None}
     given["your own edges= and nodes="] = bool(tables)
@@ -91,7 +91,7 @@ def choose_source(
 
 
 def as_store(source: GraphSource) -> GraphSource:
-    """The source, as a graph store where its data set is the path of one."""
+    """The source, as a graph store if its data set is the path of one."""
     from lgcn.datasets import dataset_names
 
     if source.dataset in dataset_names() or not is_store(source.dataset):

@@ -1,6 +1,6 @@
 """Where the files of a data set can be on this machine.
 
-The folders are, in this order: ``root`` from the caller, ``$LGCN_DATA``, and the cache, which is
+The folders are, in this order: `root` from the caller, `$LGCN_DATA`, and the cache, which is
 also where downloads go.
 """
 
@@ -16,9 +16,9 @@ from lgcn.errors import DataError
 
 
 def cache_folder() -> Path:
-    """``$XDG_CACHE_HOME/lgcn`` or ``~/.cache/lgcn``; on Windows ``%LOCALAPPDATA%/lgcn``.
+    """`$XDG_CACHE_HOME/lgcn` or `~/.cache/lgcn`; on Windows `%LOCALAPPDATA%/lgcn`.
 
-    Where the user has no home folder, as in some containers, it is among the temporary files.
+    If the user has no home folder, as in some containers, it is among the temporary files.
     """
     variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     base = os.environ.get(variable)
@@ -40,11 +40,11 @@ def data_folders(root: str | Path | None = None) -> list[Path]:
 def find_files(
     names: Sequence[str], root: str | Path | None = None, subfolders: Sequence[str] = ()
 ) -> list[Path] | None:
-    """Paths of the files ``names`` in the first folder that has them all, or ``None``.
+    """Paths of the files `names` in the first folder that has them all, or `None`.
 
     Args:
         names: File names.
-        root: See :func:`data_folders`. (default: none)
+        root: See `data_folders`. (default: none)
         subfolders: Looked into after each folder itself. (default: none)
     """
     for folder in data_folders(root):
@@ -63,7 +63,7 @@ def missing_files(
     *,
     advice: str = "",
 ) -> DataError:
-    """The error to raise where :func:`find_files` found nothing."""
+    """The error to raise if `find_files` found nothing."""
     inside = f" (or in their {', '.join(f'{s}/' for s in subfolders)})" if subfolders else ""
     folders = "".join(f"\n  {folder}" for folder in data_folders(root))
     return DataError(

@@ -1,15 +1,15 @@
-"""Graphs in one ``.npz`` file of plain arrays.
+"""Graphs in one `.npz` file of plain arrays.
 
-=================  ==============================================================================
-``edges``          [E, 2] pairs of nodes; taken as undirected
-``labels``         [N] class of each node, -1 where it is unknown
-``feat_indptr``    [N + 1] where each node's features start in ``feat_indices``
-``feat_indices``   feature numbers
-``feat_values``    feature values; optional, all one where it is absent
-``feat_shape``     number of nodes and number of features, in either order
-``classes``        names of the classes; optional
-``names``          [N] names of the nodes; optional
-=================  ==============================================================================
+| array | content |
+|---|---|
+| `edges` | [E, 2] pairs of nodes; taken as undirected |
+| `labels` | [N] class of each node, -1 if it is unknown |
+| `feat_indptr` | [N + 1] where each node's features start in `feat_indices` |
+| `feat_indices` | feature numbers |
+| `feat_values` | feature values; optional, all one if absent |
+| `feat_shape` | number of nodes and number of features, in either order |
+| `classes` | names of the classes; optional |
+| `names` | [N] names of the nodes; optional |
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def load_npz(
     split_seed: int = 0,
     normalize_features: bool = True,
 ) -> Graph:
-    """Loads a graph from an ``.npz`` file with the layout above, with a random split.
+    """Loads a graph from an `.npz` file with the layout above, with a random split.
 
     Args:
         path: The file; its name without ending becomes the graph's name.
-        labels_per_class, num_val, split_seed: See :func:`lgcn.graph.splits.random_split`.
+        labels_per_class, num_val, split_seed: See `lgcn.graph.splits.random_split`.
         train_share: Share of the labelled nodes that are training nodes, instead of these numbers.
             Half of the others are validation nodes, half test nodes. (default: none)
-        normalize_features: Divide each node's features by their sum. (default: ``True``)
+        normalize_features: Divide each node's features by their sum. (default: `True`)
     """
     import torch
 
@@ -122,7 +122,7 @@ def load_half(path: str | Path, *, split_seed: int = 0, normalize_features: bool
     """The graph of a file NAME.npz as NAME-half: half of its labelled nodes are training nodes.
 
     Args:
-        path, split_seed, normalize_features: See :func:`load_npz`.
+        path, split_seed, normalize_features: See `load_npz`.
     """
     graph = load_npz(
         path, train_share=0.5, split_seed=split_seed, normalize_features=normalize_features
@@ -140,7 +140,7 @@ def find_npz(name: str, root: str | Path | None = None) -> Path | None:
 
 
 def npz_names(root: str | Path | None = None) -> list[str]:
-    """Names of the ``.npz`` graphs in the ``npz`` folders on this machine."""
+    """Names of the `.npz` graphs in the `npz` folders on this machine."""
     folders = [folder / "npz" for folder in data_folders(root)]
     return sorted({path.stem for folder in folders for path in folder.glob("*.npz")})
 

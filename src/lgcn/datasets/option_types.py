@@ -1,6 +1,6 @@
 """Types of the options of data sets, as far as a file may set them.
 
-Anyone may have written the file, such as a run folder's ``run.json``. So an option is a number, a
+Anyone may have written the file, such as a run folder's `run.json`. So an option is a number, a
 string or a flag, and each function here says whether a value is one.
 """
 

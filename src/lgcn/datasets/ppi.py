@@ -33,9 +33,9 @@ def load_ppi(root: str | Path | None = None, *, normalize_features: bool = True)
     """Loads PPI from the twelve files that DGL and PyG use.
 
     Args:
-        root: See :func:`lgcn.datasets.load_dataset`. (default: none)
+        root: See `lgcn.datasets.load_dataset`. (default: none)
         normalize_features: Give each feature mean 0 and deviation 1 over the training nodes.
-            (default: ``True``)
+            (default: `True`)
     """
     files = iter(ppi_files(root))
     edges: list[Any] = []
@@ -70,11 +70,11 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
     """Loads the PPI graphs with labels re-derived from gene annotations.
 
     Graphs, split and features are those of PPI, but 2 to 3 % of the labels differ, so scores on it
-    are not PPI scores. ``node_ids`` are the genes (Entrez), each of which is in several graphs.
+    are not PPI scores. `node_ids` are the genes (Entrez), each of which is in several graphs.
 
     Args:
-        root: See :func:`lgcn.datasets.load_dataset`. (default: none)
-        normalize_features: See :func:`load_ppi`. (default: ``True``)
+        root: See `lgcn.datasets.load_dataset`. (default: none)
+        normalize_features: See `load_ppi`. (default: `True`)
     """
     (path,) = ppi_rederived_files(root)
     names = ("edges", "feats", "labels_rederived", "graph_id", "split")
@@ -112,7 +112,7 @@ def load_ppi_rederived(root: str | Path | None = None, *, normalize_features: bo
 
 
 def ppi_files(root: str | Path | None = None) -> list[Path]:
-    """Where the twelve files of ``ppi`` are on this machine."""
+    """Where the twelve files of `ppi` are on this machine."""
     files = find_files(FILES, root, SUBFOLDERS)
     if files is None:
         advice = "for example the folder that you gave to torch_geometric.datasets.PPI"
@@ -121,7 +121,7 @@ def ppi_files(root: str | Path | None = None) -> list[Path]:
 
 
 def ppi_rederived_files(root: str | Path | None = None) -> list[Path]:
-    """Where the file of ``ppi-rederived`` is on this machine."""
+    """Where the file of `ppi-rederived` is on this machine."""
     files = find_files([REDERIVED_FILE], root, SUBFOLDERS)
     if files is None:
         raise missing_files("ppi-rederived", [REDERIVED_FILE], root, SUBFOLDERS)

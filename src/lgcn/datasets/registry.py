@@ -1,6 +1,6 @@
 """All facts about the data sets, one entry per data set.
 
-To add a data set, write its loader in a file of this folder and add an entry to :data:`DATASETS`.
+To add a data set, write its loader in a file of this folder and add an entry to `DATASETS`.
 Nothing here imports torch.
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets import option_types as types
 from lgcn.datasets.digits import load_digits
+from lgcn.datasets.npz import NPZ_OPTIONS
 from lgcn.datasets.option_types import OptionType
 from lgcn.datasets.planetoid import load_planetoid, planetoid_files
 from lgcn.datasets.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
@@ -36,15 +37,15 @@ class Dataset:
 
     Args:
         description: One line.
-        load: Makes the graph. Its arguments, apart from ``root``, are the data set's options.
-        stored: The options that a file such as ``run.json`` may set, and their types. Anyone may
+        load: Makes the graph. Its arguments, apart from `root`, are the data set's options.
+        stored: The options that a file such as `run.json` may set, and their types. Anyone may
             have written the file, so that no option that switches a check off is among them.
         files: Where its files are on this machine. (default: it needs none)
         needs: Options without a default. (default: none)
-        flags: How the command line gives the options in ``needs``. (default: not at all)
-        signature: The function that has the options, where it is not ``load`` itself and takes
-            long to import. (default: ``load``)
-        check: Called with all options in ``needs``: raises what can be known to be wrong with the
+        flags: How the command line gives the options in `needs`. (default: not at all)
+        signature: The function that has the options, if it is not `load` itself and takes
+            long to import. (default: `load`)
+        check: Called with all options in `needs`: raises what can be known to be wrong with the
             options before data are read. (default: nothing is checked)
     """
 
@@ -58,7 +59,7 @@ class Dataset:
     check: Callable[..., object] = field(default=lambda **options: None)
 
     def options(self) -> list[str]:
-        """The names of the arguments of :attr:`load`, perhaps with ``root``."""
+        """The names of the arguments of `load`, perhaps with `root`."""
         function = self.load if self.signature is None else self.signature()
         return list(inspect.signature(function).parameters)
 
@@ -70,9 +71,9 @@ def _from_tables(edges: Any, nodes: Any, **options: Any) -> Graph:
 
 
 def _signature_of_tables() -> Callable[..., Any]:
-    from lgcn.tables.from_tables import import_tables
+    from lgcn.tables.from_tables import from_tables
 
-    return import_tables
+    return from_tables
 
 
 def _from_store(path: str | Path) -> Graph:
@@ -146,7 +147,7 @@ DATASETS = {
             **dict.fromkeys(("unknown_nodes", "encoding"), types.text),
             "split_seed": types.number,
             "directed": types.flag,
-            # Not encoder and label_names: a run folder has files of their own for these.
+            # Not encoder and label_names: a run folder keeps these in separate files.
         },
         needs=("edges", "nodes"),
         flags="--edges and --nodes",
@@ -165,3 +166,22 @@ def at_path(path: str) -> Dataset:
         {},
         check=lambda **options: _check_store(path),
     )
+
+
+def check_options(dataset: str, options: Mapping[str, Any]) -> None:
+    """Raises ValueError if a file such as `run.json` sets options that it must not.
+
+    Args:
+        dataset: The data set; one that is not known by name is an `.npz` file or a store.
+        options: Its options in the file.
+    """
+    if not types.text(dataset):
+        raise ValueError(f"dataset must be a name or a path, got {dataset!r:.80}")
+    allowed = DATASETS[dataset].stored if dataset in DATASETS else NPZ_OPTIONS
+    for name, value in options.items():
+        if name not in allowed:
+            raise ValueError(
+                f"a file must not set the option {name!r:.80} of the data set {dataset!r:.80}"
+            )
+        if not allowed[name](value):
+            raise ValueError(f"dataset_options: {name} must not be {value!r:.80}")

@@ -38,11 +38,11 @@ def synthetic(
         num_features: (default: 32)
         num_classes: Classes of equal size. (default: 5)
         homophily: Share of edges that join nodes of one class. (default: 0.8)
-        skew: The node of rank r is drawn with weight r to the power of -``skew``: 0 gives all nodes
+        skew: The node of rank r is drawn with weight r to the power of -`skew`: 0 gives all nodes
             about the same degree, 1 a few large hubs. (default: 0.5)
         noise: Standard deviation of a feature within a class; between classes it is one.
             (default: 3, at which features alone do not separate the classes)
-        labels_per_class, num_val: See :func:`lgcn.graph.splits.random_split`.
+        labels_per_class, num_val: See `lgcn.graph.splits.random_split`.
         seed: Seed of the graph and of its split. (default: 0)
     """
     num_nodes = whole_number("num_nodes", num_nodes, 1)

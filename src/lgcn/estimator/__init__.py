@@ -1,4 +1,4 @@
-"""The scikit-learn face: :class:`lgcn.LGCNClassifier`."""
+"""The scikit-learn face: `lgcn.LGCNClassifier`."""
 
 from lgcn.estimator.classifier import LGCNClassifier
 

@@ -56,47 +56,47 @@ class LGCNClassifier(  # type: ignore[call-arg]
 ):
     r"""An LGCN that classifies the nodes of a graph, as a scikit-learn estimator.
 
-    An argument that is ``None`` has the default for your own data, which ``lgcn settings --dataset
-    tables`` shows. :class:`lgcn.training.Settings` and :class:`lgcn.LGCN` describe the settings.
+    An argument that is `None` has the default for your own data, which `lgcn settings --dataset
+    tables` shows. `lgcn.Settings` and `lgcn.LGCN` describe the settings.
 
     Args:
         k: Number of values that an LGCL selects per feature.
         hidden_channels: Width of the embedding.
-        lgcl_channels: Number of features that each LGCL adds, unless ``cnn`` is ``"shared"``.
+        lgcl_channels: Number of features that each LGCL adds, unless `cnn` is `"shared"`.
         num_layers: Number of LGCLs.
         dropout: Dropout rate of the features of each layer.
-        activation: ``"none"``, ``"relu"``, ``"elu"`` or ``"gelu"``.
+        activation: `"none"`, `"relu"`, `"elu"` or `"gelu"`.
         lr: Learning rate.
         weight_decay: L2 factor.
-        training: ``"whole"``, ``"subgraph"`` or ``"auto"``, which trains on the whole graph while
-            nodes times (k + 1) is at most two million. (default: ``"auto"``)
+        training: `"whole"`, `"subgraph"` or `"auto"`, which trains on the whole graph while
+            nodes times (k + 1) is at most two million. (default: `"auto"`)
         max_nodes: Number of nodes of a sub-graph.
         max_epochs: Largest number of epochs.
         patience: Number of epochs without a better validation score before training stops.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        settings: Further settings of :class:`lgcn.training.Settings`, by name. (default: none)
+        device: `"auto"`, `"cpu"` or `"cuda"`.
+        settings: Further settings of `lgcn.Settings`, by name. (default: none)
         validation_fraction: Share of the labelled nodes that is held out to choose the best epoch
             and the temperature of the probabilities. It is ignored if the graph has a validation
             mask. With 0 the training nodes are used, and the probabilities are too confident.
             (default: 0.2)
-        random_state: Seed of weights, dropout, sub-graphs and validation nodes. ``None`` draws one
-            from NumPy's global generator. (default: ``None``)
-        warm_start: Start :meth:`fit` from the weights of the previous fit, with its classes.
-            (default: ``False``)
+        random_state: Seed of weights, dropout, sub-graphs and validation nodes. `None` draws one
+            from NumPy's global generator. (default: `None`)
+        warm_start: Start `fit` from the weights of the previous fit, with its classes.
+            (default: `False`)
         verbose: Whether to show a progress bar. (default: in terminals and notebooks)
 
     Attributes:
         classes_: The classes; the numbers of the labels if a node can have several.
         label_names_: Their names, as strings; those of the graph if it has any.
         n_features_in_: Number of features.
-        feature_names_in_: Names of the features, if ``X`` was a table with column names.
+        feature_names_in_: Names of the features, if `X` was a table with column names.
         n_iter_: Number of epochs trained.
-        graph_: The graph of the last fit; ``None`` in a loaded estimator.
+        graph_: The graph of the last fit; `None` in a loaded estimator.
         has_edges_: Whether that graph had edges.
         directed_: Whether an edge counts for its target only.
         encoder_: How the user's columns became features, for reading new tables the same way;
-            ``None`` if the features were numbers.
-        model_: The :class:`lgcn.LGCN`, with its best weights.
+            `None` if the features were numbers.
+        model_: The `lgcn.LGCN`, with its best weights.
         settings_: The settings of the training, with all automatic choices made.
         result_: What was measured: scores, best epoch, temperature, calibration errors.
         temperature_: Softmax temperature.
@@ -168,24 +168,24 @@ class LGCNClassifier(  # type: ignore[call-arg]
         Args:
             X: One of
 
-                - a graph: :class:`lgcn.Graph`, PyG's ``Data``, or a NetworkX graph, whose node
+                - a graph: `lgcn.Graph`, PyG's `Data`, or a NetworkX graph, whose node
                   attribute "y" is the label and whose other attributes are features
-                  (:func:`lgcn.tables.convert.from_networkx`),
+                  (`lgcn.from_networkx`),
                 - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
                   tensor or a table of numbers,
-                - numbers of the labelled nodes of ``graph``, one-dimensional integers. Use this
-                  form with ``GridSearchCV``, which splits ``X``.
-            y: One label per row or number of ``X``: integers, strings, booleans, or rows of zeros
-                and ones if a node can have several labels. -1, NaN and ``None`` mark nodes without
+                - numbers of the labelled nodes of `graph`, one-dimensional integers. Use this
+                  form with `GridSearchCV`, which splits `X`.
+            y: One label per row or number of `X`: integers, strings, booleans, or rows of zeros
+                and ones if a node can have several labels. -1, NaN and `None` mark nodes without
                 a label. (default: the labels of the graph, with its masks)
-            edges: With features: PyG's ``edge_index`` of shape [2, edges]; a sparse
-                [nodes, nodes] tensor, PyG's ``adj_t``; or a SciPy sparse matrix, whose entry
+            edges: With features: PyG's `edge_index` of shape [2, edges]; a sparse
+                [nodes, nodes] tensor, PyG's `adj_t`; or a SciPy sparse matrix, whose entry
                 (i, j) is an edge from node i to node j. Values other than 1 are weights. Self-loops
                 are left out and duplicates merged. (default: no edges, each node stands alone)
-            graph: With node numbers: their graph. (default: ``X`` is the graph)
+            graph: With node numbers: their graph. (default: `X` is the graph)
             directed: Whether only an edge's target aggregates from its source. It also holds for
-                later edges and graphs, such as those of :meth:`predict`. An :class:`lgcn.Graph`
-                stays as it is. (default: ``False``, every edge counts both ways)
+                later edges and graphs, such as those of `predict`. An `lgcn.Graph`
+                stays as it is. (default: `False`, every edge counts both ways)
         """
         warm = self.warm_start and hasattr(self, "model_")
         self.directed_ = directed
@@ -226,34 +226,34 @@ class LGCNClassifier(  # type: ignore[call-arg]
         """The classes of nodes, or rows of zeros and ones if a node can have several labels.
 
         The features of the fit, or equal ones, stand for the fitted graph with its edges. Other
-        features without ``edges`` are refused if the fitted graph had edges: nothing says which
+        features without `edges` are refused if the fitted graph had edges: nothing says which
         neighbours their nodes have. To change features of the fitted graph and keep its edges, as
-        scikit-learn's ``permutation_importance`` does, pass
-        ``scoring=lambda model, X, y: model.score(X, y, edges="fitted")`` to it.
+        scikit-learn's `permutation_importance` does, pass
+        `scoring=lambda model, X, y: model.score(X, y, edges="fitted")` to it.
 
         Args:
             X: Numbers of nodes of the fitted graph; or another graph, or its features, with as many
                 features as the fitted one. (default: all nodes of the fitted graph)
-            edges: With features: the edges of the other graph, see :meth:`fit`; an empty [2, 0]
-                array if it has none; or ``"fitted"``, the edges of the fitted graph for new
+            edges: With features: the edges of the other graph, see `fit`; an empty [2, 0]
+                array if it has none; or `"fitted"`, the edges of the fitted graph for new
                 features of all its nodes. (default: those of the fit for the features of the fit;
                 none if the fit had none)
         """
         return self._classes_of(self.predict_proba(X, edges))
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> Array:
-        """The calibrated probabilities of the classes, in the order of ``classes_``.
+        """The calibrated probabilities of the classes, in the order of `classes_`.
 
         Args:
-            X, edges: See :meth:`predict`.
+            X, edges: See `predict`.
         """
         return self._chances(*self._other(X, edges))
 
     def transform(self, X: Any = None, edges: Any = None) -> Array:
-        """The embeddings of nodes: what the classifier sees, see :meth:`lgcn.LGCN.embed`.
+        """The embeddings of nodes: what the classifier sees, see `lgcn.LGCN.embed`.
 
         Args:
-            X, edges: See :meth:`predict`.
+            X, edges: See `predict`.
         """
         graph, nodes = self._other(X, edges)
         found: Array = _rows(embed(self.model_, graph), nodes).cpu().numpy()
@@ -268,7 +268,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         *,
         directed: bool = False,
     ) -> Array:
-        """:meth:`fit`, then the embeddings of the nodes in ``X``."""
+        """`fit`, then the embeddings of the nodes in `X`."""
         self.fit(X, y, edges, graph, directed=directed)
         nodes = None if graph is None else node_numbers(X)
         return self.transform(nodes)
@@ -279,8 +279,8 @@ class LGCNClassifier(  # type: ignore[call-arg]
         """Accuracy; the exact-match ratio if a node can have several labels.
 
         Args:
-            X, edges: See :meth:`predict`.
-            y: The true labels; nodes without one (-1, NaN, ``None``) do not count. (default: those
+            X, edges: See `predict`.
+            y: The true labels; nodes without one (-1, NaN, `None`) do not count. (default: those
                 of the graph; only of its test nodes if it has a test mask)
             sample_weight: One weight per node. (default: all one)
         """
@@ -301,10 +301,10 @@ class LGCNClassifier(  # type: ignore[call-arg]
     def predictions(
         self, X: Any = None, edges: Any = None, *, abstain_below: float | None = None
     ) -> pa.Table:
-        """The predictions as an Arrow table, see :func:`lgcn.inference.predictions.predictions`.
+        """The predictions as an Arrow table, see `lgcn.inference.predictions.predictions`.
 
         Args:
-            X, edges: See :meth:`predict`.
+            X, edges: See `predict`.
             abstain_below: Confidence below which nothing is predicted. (default: none)
         """
         from lgcn.inference.predictions import predictions
@@ -323,18 +323,18 @@ class LGCNClassifier(  # type: ignore[call-arg]
     def save(self, folder: str | Path) -> None:
         """Writes the fitted estimator, without its graph, to a folder; replaces an earlier one.
 
-        It is a run folder as ``lgcn train`` writes it, with one more file. It holds no pickles.
+        It is a run folder as `lgcn train` writes it, with one more file. It holds no pickles.
         """
         check_is_fitted(self)
         estimator_files.save(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> LGCNClassifier:
-        """The estimator that :meth:`save` or ``lgcn train`` wrote; every file is checked.
+        """The estimator that `save` or `lgcn train` wrote; every file is checked.
 
         Args:
             folder: The folder.
-            device: Where to compute. (default: the ``device`` of the fit)
+            device: Where to compute. (default: the `device` of the fit)
         """
         estimator: LGCNClassifier = estimator_files.load(cls, Path(folder), device)
         return estimator
@@ -387,7 +387,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         else:
             raise UsageError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None: pass one label per node, -1 where it is unknown"
+                "is None: pass one label per node, -1 if it is unknown"
             )
         return whole, labels if nodes is None else labels.spread(nodes, whole.num_nodes)
 
@@ -441,8 +441,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
             return self._graph_of(X, edges), None
         if self.graph_ is None:
             raise UsageError(
-                "X must be a graph, or features with edges: a loaded estimator has no graph of its "
-                "own"
+                "X must be a graph, or features with edges: a loaded estimator has no graph"
             )
         if numbers is None:
             return self.graph_, None

@@ -1,4 +1,4 @@
-"""Turns what users pass to :class:`lgcn.LGCNClassifier` into graphs, features and node numbers.
+"""Turns what users pass to `lgcn.LGCNClassifier` into graphs, features and node numbers.
 
 Features and edges share memory with the caller wherever their types allow it.
 """
@@ -29,12 +29,12 @@ Array = np.ndarray[Any, Any]
 def as_graph(
     value: Any, encoder: FeatureEncoder | None = None, *, directed: bool = False
 ) -> Graph | None:
-    """``value`` as a graph, if it is one of ours, PyG's or NetworkX's, else ``None``.
+    """`value` as a graph, if it is one of ours, PyG's or NetworkX's, else `None`.
 
     Args:
         value: Anything.
         encoder: How a NetworkX graph's attributes become features. (default: from the attributes)
-        directed: See :meth:`lgcn.LGCNClassifier.fit`; ours stays as it is. (default: ``False``)
+        directed: See `lgcn.LGCNClassifier.fit`; ours stays as it is. (default: `False`)
     """
     if isinstance(value, Graph):
         graph = value
@@ -52,7 +52,7 @@ def as_graph(
 
 def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool) -> Graph:
     """The attribute "y" holds the labels, all others are features."""
-    from lgcn.tables.convert import from_networkx
+    from lgcn.tables.from_graphs import from_networkx
     from lgcn.tables.open_table import read_table
 
     rows = [data for _, data in value.nodes(data=True)]
@@ -81,7 +81,7 @@ def as_features(matrix: Any) -> Tensor:
 
 
 def as_matrix(X: Any) -> Any:
-    """``X`` in a form that scikit-learn checks: tensors become arrays or SciPy CSR matrices.
+    """`X` in a form that scikit-learn checks: tensors become arrays or SciPy CSR matrices.
 
     Scikit-learn and SciPy trust the indices of sparse matrices, so these are checked here.
     """
@@ -125,7 +125,7 @@ def _has_torch_layout(array: Array) -> bool:
 
 
 def graph_of(x: Tensor, edges: Any, *, directed: bool = False) -> Graph:
-    """A graph of features and edges, see :meth:`lgcn.LGCNClassifier.fit`."""
+    """A graph of features and edges, see `lgcn.LGCNClassifier.fit`."""
     num_nodes = x.size(0)
     if edges is None:
         nothing = torch.zeros(num_nodes + 1, dtype=torch.long)
@@ -156,10 +156,10 @@ def _from_scipy(x: Tensor, edges: Any, directed: bool) -> Graph:
             f"{list(edges.shape)}. To split the nodes of one graph, as cross-validation does, pass "
             "node numbers as X and the whole graph as graph="
         )
-    matrix = checked_matrix(edges, "edges")  # itself where it is CSR without duplicates
+    matrix = checked_matrix(edges, "edges")  # itself if it is CSR without duplicates
     if not np.isfinite(matrix.data).all():
         raise UsageError("edges must have finite weights, some are NaN or infinite")
-    if (matrix.data == 0).any():  # a zero is no edge
+    if (matrix.data == 0).any():  # zeros are not edges
         matrix = matrix.copy()
         matrix.eliminate_zeros()
     weight = None
@@ -195,7 +195,7 @@ def same_features(one: Tensor, other: Tensor) -> bool:
 
 
 def with_features(graph: Graph | None, x: Tensor) -> Graph:
-    """The fitted graph with other features, for ``edges="fitted"``."""
+    """The fitted graph with other features, for `edges="fitted"`."""
     if graph is None:
         raise UsageError(
             "edges='fitted' needs the graph of the fit, which a loaded estimator does not have: "
@@ -228,7 +228,7 @@ def which_edges(rows: int, graph: Graph | None) -> str:
 
 
 def node_numbers(X: Any) -> Array | None:
-    """``X`` as node numbers, if it is one-dimensional integers or a mask, else ``None``."""
+    """`X` as node numbers, if it is one-dimensional integers or a mask, else `None`."""
     if scipy.sparse.issparse(X):
         return None
     if isinstance(X, Tensor):
@@ -255,7 +255,7 @@ def check_nodes(nodes: Array, num_nodes: int) -> Tensor:
 
 
 def nodes_of(graph: Any, X: Any, edges: Any, *, directed: bool = False) -> tuple[Graph, Tensor]:
-    """The graph that was passed as ``graph``, and the nodes in ``X``."""
+    """The graph that was passed as `graph`, and the nodes in `X`."""
     whole, numbers = as_graph(graph, directed=directed), node_numbers(X)
     if whole is None:
         raise UsageError(
@@ -263,10 +263,10 @@ def nodes_of(graph: Any, X: Any, edges: Any, *, directed: bool = False) -> tuple
             f"got {type(graph).__name__}"
         )
     if edges is not None:
-        raise UsageError("edges must be None where graph is given, which holds its edges")
+        raise UsageError("edges must be None if graph is given, which has its own edges")
     if numbers is None:
         raise UsageError(
-            "X must hold node numbers, one-dimensional integers, where graph is given, "
+            "X must hold node numbers, one-dimensional integers, if graph is given, "
             f"got {type(X).__name__}"
         )
     return whole, check_nodes(numbers, whole.num_nodes)

@@ -1,7 +1,7 @@
-"""The folder of a saved :class:`lgcn.LGCNClassifier`: a run folder with ``estimator.json``.
+"""The folder of a saved `lgcn.LGCNClassifier`: a run folder with `estimator.json`.
 
-``estimator.json`` holds the constructor's arguments, the classes with their type, whether the
-fitted graph had edges, and whether they were directed. In a folder without it, which ``lgcn train``
+`estimator.json` holds the constructor's arguments, the classes with their type, whether the
+fitted graph had edges, and whether they were directed. In a folder without it, which `lgcn train`
 wrote, classes are strings and the graph had edges.
 """
 
@@ -67,7 +67,7 @@ def _plain(value: Any) -> Any:
 
 
 def load(kind: Any, folder: Path, device: str | None) -> Any:
-    """An estimator of class ``kind`` from a folder; all of its files are checked."""
+    """An estimator of class `kind` from a folder; all of its files are checked."""
     run = load_run(folder)
     model, settings, spec = run.model(), run.settings, run.spec
     result = run.result()

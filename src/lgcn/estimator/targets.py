@@ -1,4 +1,4 @@
-"""The labels that users pass to :class:`lgcn.LGCNClassifier`, as training needs them."""
+"""The labels that users pass to `lgcn.LGCNClassifier`, as training needs them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _HOW = "-1, NaN and None mark entries without a label"
 class Targets(NamedTuple):
     """The labels of nodes.
 
-    ``y`` holds class numbers (int64, -1 where unknown), or zeros and ones [nodes, labels] (uint8).
-    ``known`` marks the nodes that have a label, ``classes`` are the user's classes.
+    `y` holds class numbers (int64, -1 if unknown), or zeros and ones [nodes, labels] (uint8).
+    `known` marks the nodes that have a label, `classes` are the user's classes.
     """
 
     y: Array
@@ -32,13 +32,13 @@ class Targets(NamedTuple):
     classes: Array
 
     def take(self, nodes: Tensor | None) -> Targets:
-        """The labels of some nodes; ``None`` is all."""
+        """The labels of some nodes; `None` is all."""
         if nodes is None:
             return self
         return self._replace(y=self.y[nodes.numpy()], known=self.known[nodes.numpy()])
 
     def spread(self, nodes: Tensor, num_nodes: int) -> Targets:
-        """Labels for all nodes of a graph; all but ``nodes`` have none."""
+        """Labels for all nodes of a graph; all but `nodes` have none."""
         if len(torch.unique(nodes)) < len(nodes):
             raise UsageError("X must name each node once, got some node numbers several times")
         y = np.full((num_nodes, *self.y.shape[1:]), -1 if self.y.ndim == 1 else 0, self.y.dtype)
@@ -48,11 +48,11 @@ class Targets(NamedTuple):
 
 
 def read_targets(y: Any, classes: Array | None = None) -> Targets:
-    """Reads labels in any form that :meth:`lgcn.LGCNClassifier.fit` takes.
+    """Reads labels in any form that `lgcn.LGCNClassifier.fit` takes.
 
     Args:
         y: The labels.
-        classes: The classes that are allowed. (default: those in ``y``)
+        classes: The classes that are allowed. (default: those in `y`)
     """
     if isinstance(y, Tensor):
         y = y.detach().cpu().numpy()
@@ -142,7 +142,7 @@ def _read_indicator(values: Array, classes: Array | None) -> Targets:
 
 
 def graph_targets(graph: Graph, classes: Array | None = None) -> Targets:
-    """The labels of a graph, by their names where it has them."""
+    """The labels of a graph, by their names if it has them."""
     if graph.y is None:
         raise UsageError(f"{graph.name} has no labels (y); pass them as y=")
     y = graph.y.detach().cpu().numpy()
@@ -163,9 +163,9 @@ def split_masks(
     """The masks of training, validation and test nodes.
 
     Args:
-        graph: The graph whose masks are used, if it has any. (``None``: no test nodes)
+        graph: The graph whose masks are used, if it has any. (`None`: no test nodes)
         labels: The labels of all nodes.
-        validation_fraction: See :class:`lgcn.LGCNClassifier`.
+        validation_fraction: See `lgcn.LGCNClassifier`.
         seed: Seed for drawing validation nodes.
     """
     known = torch.from_numpy(labels.known)

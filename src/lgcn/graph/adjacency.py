@@ -17,15 +17,15 @@ class Adjacency:
     """Four tensors of a graph, and a cache of what was computed from them.
 
     The cache belongs to these tensors. Graphs with the same four tensors share it, and a graph in
-    which one of them differs has its own (:meth:`of`). If a tensor is changed in place, everything
-    is computed again. If ``edge_weight`` or ``degree`` requires a gradient, nothing that depends on
+    which one of them differs has its own (`of`). If a tensor is changed in place, everything
+    is computed again. If `edge_weight` or `degree` requires a gradient, nothing that depends on
     them is kept, since each backward pass needs its own autograd graph. Several threads may use one
     object; at worst, two of them compute the same thing.
 
     Args:
-        rowptr, col, edge_weight, degree: See :class:`lgcn.Graph`.
-        trusted: Whether ``rowptr`` and ``col`` are known to be valid, so that they are not read to
-            check them. (default: ``False``)
+        rowptr, col, edge_weight, degree: See `lgcn.Graph`.
+        trusted: Whether `rowptr` and `col` are known to be valid, so that they are not read to
+            check them. (default: `False`)
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Adjacency:
         return Adjacency(rowptr, col, edge_weight, degree, trusted=same and self.trusted)
 
     def matrix(self, *, normalize: bool, self_loops: bool) -> CSR:
-        """See :meth:`lgcn.Graph.adjacency`."""
+        """See `lgcn.Graph.adjacency`."""
         if self._is_learned:
             return self._matrix(normalize, self_loops)
         key = ("matrix", normalize, self_loops)
@@ -61,7 +61,7 @@ class Adjacency:
         return found
 
     def edges(self, *, normalize: bool, self_loops: bool) -> tuple[Tensor, Tensor | None]:
-        """See :meth:`lgcn.Graph.edges`."""
+        """See `lgcn.Graph.edges`."""
 
         def make() -> tuple[Tensor, Tensor | None]:
             matrix = self.matrix(normalize=normalize, self_loops=self_loops)
@@ -74,7 +74,7 @@ class Adjacency:
         return found
 
     def rows(self, start: int, stop: int, *, normalize: bool, self_loops: bool) -> CSR:
-        """See :meth:`lgcn.Graph.adjacency_rows`."""
+        """See `lgcn.Graph.adjacency_rows`."""
         num_nodes = self.rowptr.numel() - 1
         if not 0 <= start <= stop <= num_nodes:
             raise ValueError(
@@ -98,7 +98,7 @@ class Adjacency:
         return matrix
 
     def row_degree(self) -> Tensor:
-        """``degree`` if it is given, else the sum of each row."""
+        """`degree` if it is given, else the sum of each row."""
         if self.degree is not None:
             return self.degree
         if self._is_learned:
@@ -124,7 +124,7 @@ class Adjacency:
         return row_sums(CSR(self.rowptr, self.col, self.edge_weight))
 
     def _self_loops(self) -> Tensor | None:
-        """A mask of the nodes that have a self-loop, or ``None`` if no node has one."""
+        """A mask of the nodes that have a self-loop, or `None` if no node has one."""
 
         def make() -> Tensor | None:
             looped = has_self_loop(self.rowptr, self.col)
@@ -150,7 +150,7 @@ class Adjacency:
 
 
 def _inverse_root(degree: Tensor) -> Tensor:
-    """One over the square root of each degree, 0 where the degree is zero or less."""
+    """One over the square root of each degree, 0 if the degree is zero or less."""
     none = degree <= 0
     # Not in place, and no infinite slope at zero: the weights may be learned.
     return torch.where(none, 0, torch.where(none, 1, degree).rsqrt())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -29,9 +29,9 @@ with warnings.catch_warnings():  # torch says once per process that CSR tensors 
 
 
 class CSR(NamedTuple):
-    """A sparse matrix: row i has the entries rowptr[i] to rowptr[i + 1] of ``col`` and ``weight``.
+    """A sparse matrix: row i has the entries rowptr[i] to rowptr[i + 1] of `col` and `weight`.
 
-    ``weight`` is ``None`` if all entries are one.
+    `weight` is `None` if all entries are one.
     """
 
     rowptr: Tensor
@@ -45,7 +45,7 @@ class CSR(NamedTuple):
         return self.weight.to(dtype)
 
     def rows(self, start: int, end: int) -> CSR:
-        """The rows ``start`` to ``end`` (exclusive). The entries are views."""
+        """The rows `start` to `end` (exclusive). The entries are views."""
         first, last = int(self.rowptr[start]), int(self.rowptr[end])
         weight = None if self.weight is None else self.weight[first:last]
         rowptr, col = one_index_dtype(self.rowptr[start : end + 1] - first, self.col[first:last])
@@ -55,7 +55,7 @@ class CSR(NamedTuple):
         """Sets every weight to zero with probability p and scales up the rest, as dropout does.
 
         The structure stays the same, so it is not checked again. For row sums, and for a selection
-        with ``zeros="compete"``, the result is that of :meth:`drop_edges`.
+        with `zeros="compete"`, the result is that of `drop_edges`.
         """
         if p == 0:
             return self
@@ -65,7 +65,7 @@ class CSR(NamedTuple):
     def drop_edges(self, p: float) -> CSR:
         """Removes every entry with probability p and scales up the rest, as dropout does.
 
-        With the same seed, it removes the entries that :meth:`drop_weights` sets to zero.
+        With the same seed, it removes the entries that `drop_weights` sets to zero.
         """
         if p == 0:
             return self
@@ -85,12 +85,12 @@ def to_csr(
     """Converts PyG's forms of an adjacency to CSR. Rows are targets, columns are sources.
 
     Args:
-        adjacency: Either ``edge_index`` of shape [2, E] (sources, targets), or a sparse tensor of
-            shape [num_rows, num_cols], which PyG calls ``adj_t``. A sparse CSR tensor is used as it
+        adjacency: Either `edge_index` of shape [2, E] (sources, targets), or a sparse tensor of
+            shape [num_rows, num_cols], which PyG calls `adj_t`. A sparse CSR tensor is used as it
             is. Anything else is sorted, which costs O(E log E).
         num_rows: Number of target nodes.
         num_cols: Number of source nodes.
-        edge_weight: One weight per edge of ``edge_index``. (default: none)
+        edge_weight: One weight per edge of `edge_index`. (default: none)
     """
     if adjacency.layout != torch.strided:
         if edge_weight is not None:
@@ -139,7 +139,7 @@ def as_edge_index(edge_index: Tensor) -> Tensor:
 def check_edge_index(
     edge_index: Tensor, num_rows: int, num_cols: int, edge_weight: Tensor | None = None
 ) -> None:
-    """Checks that an int64 ``edge_index`` names existing nodes."""
+    """Checks that an int64 `edge_index` names existing nodes."""
     if max(num_rows, num_cols) > MAX_GRAPH_NODES:
         raise ValueError(f"the graph must have at most 2**40 nodes, got {max(num_rows, num_cols)}")
     if min(num_rows, num_cols) < 0:
@@ -222,7 +222,7 @@ def one_index_dtype(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
 def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
     """Adds an entry of weight one at the start of every row without an entry on the diagonal.
 
-    Row i of ``matrix`` is row ``first_row`` + i of the adjacency.
+    Row i of `matrix` is row `first_row` + i of the adjacency.
     """
     rowptr, col, weight = matrix
     row = row_of_entry(rowptr)
@@ -246,7 +246,7 @@ def add_self_loops(matrix: CSR, first_row: int = 0) -> CSR:
 
 
 def has_self_loop(rowptr: Tensor, col: Tensor) -> Tensor:
-    """A mask of the rows that have an entry on the diagonal. Reads ``col`` once."""
+    """A mask of the rows that have an entry on the diagonal. Reads `col` once."""
     structure(rowptr, col)  # raises if the kernel would read outside of col
     looped = torch.zeros(rowptr.numel() - 1, dtype=torch.bool)
     _mark_self_loops(rowptr.cpu().numpy(), col.cpu().numpy(), looped.numpy())
@@ -273,22 +273,10 @@ def row_sums(matrix: CSR) -> Tensor:
     return sums.index_add(0, row_of_entry(matrix.rowptr), weight)
 
 
-def row_blocks(rowptr: Tensor, entries: int = 1 << 22) -> Iterator[tuple[int, int]]:
-    """Splits the rows into blocks [start, stop) of at most ``entries``, or of one longer row."""
-    start, num_rows = 0, rowptr.numel() - 1
-    while start < num_rows:
-        # By bisection: reading all of a memory-mapped rowptr would load it into memory.
-        last = min(int(rowptr[start]) + entries, int(rowptr[-1]))
-        stop = int(torch.searchsorted(rowptr, last, right=True)) - 1
-        stop = min(max(stop, start + 1), start + entries, num_rows)
-        yield start, stop
-        start = stop
-
-
 def take_rows(x: Tensor, rows: Tensor | slice) -> Tensor:
     """Rows of a dense or sparse CSR matrix. Only these rows are read.
 
-    ``rows`` are non-negative numbers or a slice without a step.
+    `rows` are non-negative numbers or a slice without a step.
     """
     if x.layout != torch.sparse_csr:
         return x[rows] if isinstance(rows, slice) else x.index_select(0, rows)

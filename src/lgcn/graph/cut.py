@@ -21,10 +21,10 @@ NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
 
 
 def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[str, Any]:
-    """The fields of :meth:`lgcn.Graph.subgraph`, which describes the arguments."""
+    """The fields of `lgcn.Graph.subgraph`, which describes the arguments."""
     nodes = checked_nodes(nodes, graph.num_nodes)
     rowptr, col, entry = induced_subgraph(graph.rowptr, graph.col, nodes)
-    degree = graph._adjacency.row_degree()[nodes] if keep_degree else None
+    degree = graph.row_degree()[nodes] if keep_degree else None
     ids = nodes if graph.n_id is None else graph.n_id[nodes]
     taken: dict[str, Any] = {
         key: value.index_select(0, nodes)  # a third of the time of value[nodes]
@@ -48,7 +48,7 @@ def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[s
 
 
 def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
-    """The fields of :meth:`lgcn.Graph.concat` of two graphs or more."""
+    """The fields of `lgcn.Graph.concat` of two graphs or more."""
     sizes = torch.tensor([0] + [graph.num_nodes for graph in graphs])
     offsets = sizes.cumsum(0)
     parts: dict[str, Any] = {}
@@ -56,7 +56,7 @@ def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
         values = [getattr(graph, key) for graph in graphs]
         present = [value is not None for value in values]
         if key == "degree" and any(present):  # the other graphs have row sums
-            parts[key] = torch.cat([graph._adjacency.row_degree() for graph in graphs])
+            parts[key] = torch.cat([graph.row_degree() for graph in graphs])
             continue
         if any(present) and not all(present):
             raise ValueError(f"{key} must be given for all graphs or for none")

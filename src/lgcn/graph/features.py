@@ -102,7 +102,7 @@ def row_normalize(matrix: Any) -> Any:
 
 
 def sparse_tensor(matrix: Any, name: str) -> Tensor:
-    """A CSR matrix as torch's sparse CSR tensor of float32; ``name`` is used in the error."""
+    """A CSR matrix as torch's sparse CSR tensor of float32; `name` is used in the error."""
     import torch
 
     from lgcn.graph.csr import sparse_features
@@ -121,7 +121,7 @@ def sparse_tensor(matrix: Any, name: str) -> Tensor:
 
 
 def standardize(x: Any, fit_rows: Any) -> Any:
-    """Scales each column to mean 0 and standard deviation 1 over ``fit_rows``.
+    """Scales each column to mean 0 and standard deviation 1 over `fit_rows`.
 
     Fit on training rows only: other rows are unknown when a model is trained. A column that is
     constant over them gets mean 0 and keeps its scale.

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from lgcn.graph.adjacency import Adjacency
-from lgcn.graph.convert import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.graph.csr import (
     CSR,
     INTEGER_DTYPES,
@@ -22,6 +21,7 @@ from lgcn.graph.csr import (
     take_rows,
 )
 from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
+from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, csr_parts, trust
 
@@ -38,7 +38,7 @@ PER_NODE = ("x", *NODE_TENSORS, "degree", "n_id", "node_ids")
 class Graph:
     r"""A graph, or several: adjacency, features, labels and splits.
 
-    Fields have PyG's names where PyG has one. A graph never changes: to change a field, make a new
+    Fields have PyG's names if PyG has one. A graph never changes: to change a field, make a new
     graph with `dataclasses.replace`. What is derived from a graph, such as `adjacency()`, is
     computed once and shared by all graphs that have the same tensors. The tensors may be
     memory-mapped files (`lgcn.store.open_store`), so most methods read only the rows you ask for.
@@ -135,7 +135,7 @@ class Graph:
     def _trusted(cls, rowptr: Tensor, col: Tensor, **fields: Any) -> Graph:
         """A graph whose adjacency is known to be valid and is not read to check it.
 
-        ``rowptr`` may be int64 while ``col`` is int32. What the methods return has one dtype.
+        `rowptr` may be int64 while `col` is int32. What the methods return has one dtype.
         """
         for name, part in (("rowptr", rowptr), ("col", col)):
             if part.dim() != 1 or part.dtype not in INDEX_DTYPES:
@@ -289,6 +289,10 @@ class Graph:
             known = known if mask is None else known | mask
         return ~known
 
+    def row_degree(self) -> Tensor:
+        """Returns the degrees that the normalisation uses: `degree`, else the sum of each row."""
+        return self._adjacency.row_degree()
+
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
         r"""Returns the adjacency in CSR form, computed once.
 
@@ -359,7 +363,7 @@ class Graph:
             nodes: Distinct node numbers, in the order that the sub-graph will have; or a boolean
                 mask.
             keep_degree: Normalise with the degrees that the nodes have in this graph. If `False`,
-                the sub-graph has degrees of its own. (default: `True`)
+                the sub-graph has its own degrees. (default: `True`)
         """
         return Graph(**subgraph_fields(self, nodes, keep_degree=keep_degree))
 
@@ -387,7 +391,7 @@ class Graph:
         return replace(self, **moved, _adjacency=adjacency)
 
     def separate(self) -> list[Graph]:
-        """The separate graphs that this one consists of (``ptr``), as put together by `concat`."""
+        """Returns the separate graphs that this one consists of, see `ptr` and `concat`."""
         if self.ptr is None:
             return [self]
         bounds = itertools.pairwise(self.ptr.tolist())
@@ -422,7 +426,7 @@ def _covers(ptr: Tensor, num_nodes: int) -> bool:
 
 
 def _plain_sparse(x: Tensor) -> Tensor:
-    """Sparse features in one index dtype and in float32 (float64 where they are that)."""
+    """Sparse features in one index dtype and in float32 (float64 if they are that already)."""
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     rowptr, col = x.crow_indices(), x.col_indices()
     if x.dtype == dtype and rowptr.dtype == col.dtype:

@@ -16,7 +16,7 @@ def suggest_k(graph: Graph) -> int:
     """A k for the degrees of a graph.
 
     The smallest power of two that holds the neighbours and the node itself of three nodes in four,
-    from 8 to 32: on the graphs of ``benchmarks/own_defaults.py``, k = 8 and 16 were as good as 64,
+    from 8 to 32: on the graphs of `benchmarks/own_defaults.py`, k = 8 and 16 were as good as 64,
     and the cost of a layer grows with k. If the splits are separate graphs, those of training
     count.
 

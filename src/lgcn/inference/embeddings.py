@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcn.inference import output_file
+from lgcn.inference.output_file import check_output
 from lgcn.utils.files import atomic
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 SUFFIXES = (".npy", ".parquet")
 
 
-def check_output(path: str | Path) -> str:
-    """The format of a file of embeddings, see :func:`lgcn.inference.output_file.check_output`."""
-    return output_file.check_output(path, "embeddings", SUFFIXES)
+def embeddings_format(path: str | Path) -> str:
+    """The format of a file of embeddings, see `lgcn.inference.output_file.check_output`."""
+    return check_output(path, "embeddings", SUFFIXES)
 
 
 def write_embeddings(
@@ -31,19 +31,19 @@ def write_embeddings(
     node_ids: Callable[[int, int], Any] | None = None,
     on_progress: OnProgress | None = None,
 ) -> None:
-    """Writes one row per node to a ``.npy`` or a Parquet file; replaces a file there.
+    """Writes one row per node to a `.npy` or a Parquet file; replaces a file there.
 
-    A ``.npy`` file is a matrix with the nodes in their order, without ids. A Parquet file has the
-    columns ``node`` and ``embedding``, a list of numbers. The file appears once it is complete.
+    A `.npy` file is a matrix with the nodes in their order, without ids. A Parquet file has the
+    columns `node` and `embedding`, a list of numbers. The file appears once it is complete.
 
     Args:
-        embeddings: One row per node, see :func:`lgcn.nn.layerwise.layerwise`.
+        embeddings: One row per node, see `lgcn.nn.layerwise.layerwise`.
         path: The file.
-        node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
-            :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
+        node_ids: Gives the ids of the nodes from `start` up to `stop`, as
+            `lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
         on_progress: Called after every block. (default: none)
     """
-    suffix = check_output(path)
+    suffix = embeddings_format(path)
     with atomic(Path(path)) as temporary, temporary.open("wb") as file:
         if suffix == ".npy":
             _write_npy(embeddings, file, on_progress)

@@ -1,4 +1,4 @@
-"""Files that predictions and embeddings are written to, checked before the work."""
+"""Files that predictions and embeddings are written to, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_output(
         path: The file.
         what: What goes into it, for messages.
         suffixes: The endings that it may have.
-        streams: Those of them that a pipe or a device such as ``/dev/stdout`` takes. Without an
+        streams: Those of them that a pipe or a device such as `/dev/stdout` takes. Without an
             ending it gets the first of them. (default: none, it must be a file)
     """
     path = Path(path)
@@ -29,7 +29,7 @@ def check_output(
             raise UsageError(f"path must be a file for {what}, got the pipe or device {path}")
         if suffix not in streams:
             raise UsageError(
-                f"path must end in {_or(streams)} where it is a pipe or device, got {path}"
+                f"path must end in {_or(streams)} if it is a pipe or device, got {path}"
             )
         return suffix
     if suffix not in suffixes:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lgcn.errors import UsageError
-from lgcn.inference import output_file
+from lgcn.inference.output_file import check_output
 from lgcn.utils.files import atomic
 from lgcn.utils.numbers import real_number
 
@@ -39,20 +39,18 @@ def predictions(
 ) -> pa.Table:
     """The table of predictions, one row per node.
 
-    ===================  ========================================================================
-    ``node``             the user's id, or the number of the node
-    ``predicted``        the class; with several labels per node, those above 0.5 as ``"a;b"``; null
-                         where the model abstains
-    ``confidence``       the largest probability; with several labels per node, that of the least
-                         certain label
-    ``probability_A``    one column per class or label, calibrated by the temperature
-    ===================  ========================================================================
+    | column | content |
+    |---|---|
+    | `node` | the user's id, or the number of the node |
+    | `predicted` | the class, or the labels above 0.5 as `"a;b"`; null if the model abstains |
+    | `confidence` | the largest probability; of several labels, that of the least certain one |
+    | `probability_A` | one column per class or label, calibrated by the temperature |
 
     Args:
         logits: Scores before softmax or sigmoid, [nodes, classes].
         label_names: The names of the classes or labels, strings or numbers.
-        multi_label: Whether a node can have several labels. (default: ``False``)
-        temperature: Softmax temperature, see :mod:`lgcn.training.calibration`. (default: 1)
+        multi_label: Whether a node can have several labels. (default: `False`)
+        temperature: Softmax temperature, see `lgcn.training.calibration`. (default: 1)
         node_ids: The ids of the nodes. (default: their numbers)
         abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
     """
@@ -90,16 +88,16 @@ def prediction_blocks(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Iterator[pa.Table]:
-    """The table of :func:`predictions` in pieces, so that it does not have to fit in memory.
+    """The table of `predictions` in pieces, so that it does not have to fit in memory.
 
     Args:
         scores: Scores before softmax or sigmoid, of all nodes.
         label_names: The names of the classes or labels.
-        node_ids: Gives the ids of the nodes from ``start`` up to ``stop``, as
-            :meth:`lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
+        node_ids: Gives the ids of the nodes from `start` up to `stop`, as
+            `lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
         nodes: A mask of the nodes to keep. (default: all)
         on_progress: Called after each piece. (default: none)
-        **options: ``multi_label``, ``temperature`` and ``abstain_below`` of :func:`predictions`.
+        **options: `multi_label`, `temperature` and `abstain_below` of `predictions`.
     """
     from lgcn.nn.layerwise import read_blocks
 
@@ -112,7 +110,7 @@ def prediction_blocks(
 
 
 def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
-    """The ids as a column; the numbers of the nodes where they have none."""
+    """The ids as a column; the numbers of the nodes if they have none."""
     if not isinstance(node_ids, pa.Array):
         node_ids = np.arange(num_nodes) if node_ids is None else np.asarray(node_ids)
         if node_ids.dtype.kind == "S":  # strings, which Arrow would take for bytes
@@ -132,9 +130,9 @@ def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
     return np.array(rows, dtype=object)
 
 
-def check_output(path: str | Path) -> str:
-    """The format of a file of predictions, see :func:`lgcn.inference.output_file.check_output`."""
-    return output_file.check_output(path, "predictions", SUFFIXES, streams=(".csv", ".tsv"))
+def predictions_format(path: str | Path) -> str:
+    """The format of a file of predictions, see `lgcn.inference.output_file.check_output`."""
+    return check_output(path, "predictions", SUFFIXES, streams=(".csv", ".tsv"))
 
 
 class Written(NamedTuple):
@@ -154,15 +152,15 @@ def write_predictions(
     quoted.
 
     Args:
-        tables: The table, or its pieces (:func:`prediction_blocks`), at least one.
-        path: The file. A pipe or a device such as ``/dev/stdout`` gets CSV unless it ends in
-            ``.tsv``.
-        spreadsheet_safe: In text files, put a ``'`` in front of ids and labels that start with
-            ``=``, ``+``, ``-``, ``@``, a tab or a line break and are not numbers, because
+        tables: The table, or its pieces (`prediction_blocks`), at least one.
+        path: The file. A pipe or a device such as `/dev/stdout` gets CSV unless it ends in
+            `.tsv`.
+        spreadsheet_safe: In text files, put a `'` in front of ids and labels that start with
+            `=`, `+`, `-`, `@`, a tab or a line break and are not numbers, because
             spreadsheets would run them as formulas. Parquet files are never changed.
-            (default: ``True``)
+            (default: `True`)
     """
-    suffix = check_output(path)
+    suffix = predictions_format(path)
     pieces = iter([tables] if isinstance(tables, pa.Table) else tables)
     first = next(pieces)
     nodes = abstained = protected = 0

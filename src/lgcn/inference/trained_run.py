@@ -37,9 +37,9 @@ _NOT_TABLES = ("graph", "dataset", "store", "root")
 class NewData(TypedDict, total=False):
     """The graph to work on, one of several ways; without any, the one of the training.
 
-    ``graph`` is a graph in memory, ``dataset`` the name of a data set or the path of an ``.npz``
-    file, ``store`` the folder of a graph store. ``edges`` and ``nodes`` are two tables; the rest
-    says how to read them, see :func:`lgcn.from_tables`. ``root`` is the folder of a data set's
+    `graph` is a graph in memory, `dataset` the name of a data set or the path of an `.npz`
+    file, `store` the folder of a graph store. `edges` and `nodes` are two tables; the rest
+    says how to read them, see `lgcn.from_tables`. `root` is the folder of a data set's
     files.
     """
 
@@ -76,7 +76,7 @@ class Evaluation:
     Args:
         graph: Name of the graph.
         metric: Name of the score.
-        splits: For each split with labelled nodes: ``nodes``, ``score``, ``loss`` and more.
+        splits: For each split with labelled nodes: `nodes`, `score`, `loss` and more.
     """
 
     graph: str
@@ -93,13 +93,13 @@ class _Loaded:
 
 
 def load_run(folder: str | Path) -> TrainedRun:
-    """Opens a folder that ``lgcn train`` or :meth:`lgcn.LGCNClassifier.save` wrote.
+    """Opens a folder that `lgcn train` or `lgcn.LGCNClassifier.save` wrote.
 
-    .. code-block:: python
-
-        run = lgcn.load_run("runs/mine")
-        run.predictions()  # of the graph it was trained on
-        run.predictions(edges="new_edges.csv", nodes="new_nodes.csv")  # of new tables
+    ```python
+    run = lgcn.load_run("runs/mine")
+    run.predictions()  # of the graph it was trained on
+    run.predictions(edges="new_edges.csv", nodes="new_nodes.csv")  # of new tables
+    ```
 
     Args:
         folder: The run folder.
@@ -110,7 +110,7 @@ def load_run(folder: str | Path) -> TrainedRun:
 class TrainedRun:
     """A finished run, to be used on the graph of its training or on new data.
 
-    Most methods take the data as keyword arguments, see :class:`NewData`. Without any, they work on
+    Most methods take the data as keyword arguments, see `NewData`. Without any, they work on
     the graph that the model was trained on.
 
     Args:
@@ -133,7 +133,7 @@ class TrainedRun:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes or labels; their numbers where they have no names."""
+        """The names of the classes or labels; their numbers if they have no names."""
         return self.spec.class_names
 
     @property
@@ -146,7 +146,7 @@ class TrainedRun:
         return self._run.result()
 
     def encoder(self) -> FeatureEncoder | None:
-        """How the user's columns become features; ``None`` where the features came as numbers."""
+        """How the user's columns become features; `None` if the features came as numbers."""
         return self._run.encoder()
 
     def read_json(self, name: str) -> Any:
@@ -165,10 +165,10 @@ class TrainedRun:
         return self._model
 
     def graph(self, **data: Unpack[NewData]) -> Graph:
-        """The graph, with features as the model takes them, and labels where there are any.
+        """The graph, with features as the model takes them, and labels if there are any.
 
         Args:
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
         return self._load(data, self._source(data, Labels.IF_PRESENT)).graph
 
@@ -182,10 +182,10 @@ class TrainedRun:
         """The scores of every node before softmax or sigmoid, [nodes, classes].
 
         Args:
-            memory: Memory that this may take, for example ``"2GB"``: the graph is then computed
+            memory: Memory that this may take, for example `"2GB"`: the graph is then computed
                 layer by layer. (default: layer by layer only if it needs more than 2 GB)
-            on_progress: Called after each block of rows, with ``memory``. (default: none)
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            on_progress: Called after each block of rows, with `memory`. (default: none)
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
         _check_memory(memory)
         source = self._source(data, Labels.IGNORED)
@@ -201,14 +201,14 @@ class TrainedRun:
         on_progress: OnProgress | None = None,
         **data: Unpack[NewData],
     ) -> pa.Table:
-        """The predictions as a table, see :func:`lgcn.inference.predictions.predictions`.
+        """The predictions as a table, see `lgcn.inference.predictions.predictions`.
 
         Args:
-            unlabelled_only: Only nodes that have no label. (default: ``False``)
+            unlabelled_only: Only nodes that have no label. (default: `False`)
             abstain_below: Confidence, from 0 to 1, below which nothing is predicted.
                 (default: none)
-            memory, on_progress: See :meth:`predict`.
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            memory, on_progress: See `predict`.
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
         import pyarrow as pa
 
@@ -226,17 +226,17 @@ class TrainedRun:
         on_progress: OnProgress | None = None,
         **data: Unpack[NewData],
     ) -> Written:
-        """Writes the table of :meth:`predictions` to a file, block by block.
+        """Writes the table of `predictions` to a file, block by block.
 
         Args:
-            path, spreadsheet_safe: See :func:`lgcn.inference.predictions.write_predictions`.
-            unlabelled_only, abstain_below: See :meth:`predictions`.
-            memory, on_progress: See :meth:`predict`.
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            path, spreadsheet_safe: See `lgcn.inference.predictions.write_predictions`.
+            unlabelled_only, abstain_below: See `predictions`.
+            memory, on_progress: See `predict`.
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
-        from lgcn.inference.predictions import check_output, write_predictions
+        from lgcn.inference.predictions import predictions_format, write_predictions
 
-        check_output(path)
+        predictions_format(path)
         blocks = self._blocks(data, unlabelled_only, abstain_below, memory, on_progress)
         return write_predictions(blocks, path, spreadsheet_safe=spreadsheet_safe)
 
@@ -253,9 +253,9 @@ class TrainedRun:
         Args:
             layer: 0 is the embedding layer, 1 the first LGCL, and so on; -1 is the last, which is
                 what the classifier sees. (default: -1)
-            memory: Memory that this may take. (default: ``"1GB"``)
+            memory: Memory that this may take. (default: `"1GB"`)
             on_progress: Called after each block of rows. (default: none)
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
         return self._embed(data, layer, memory, on_progress)[0]
 
@@ -271,13 +271,13 @@ class TrainedRun:
         """Writes the embeddings to a file; gives the number of nodes and their width.
 
         Args:
-            path: See :func:`lgcn.inference.embeddings.write_embeddings`.
-            layer, memory, on_progress: See :meth:`embed`.
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            path: See `lgcn.inference.embeddings.write_embeddings`.
+            layer, memory, on_progress: See `embed`.
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
-        from lgcn.inference.embeddings import check_output, write_embeddings
+        from lgcn.inference.embeddings import embeddings_format, write_embeddings
 
-        check_output(path)
+        embeddings_format(path)
         found, loaded = self._embed(data, layer, memory, on_progress)
         write_embeddings(found, path, node_ids=loaded.node_ids, on_progress=on_progress)
         return found.shape[0], found.shape[1]
@@ -288,7 +288,7 @@ class TrainedRun:
         All labelled nodes of new tables count as test nodes.
 
         Args:
-            **data: New data, see :class:`NewData`. (default: the graph of the training)
+            **data: New data, see `NewData`. (default: the graph of the training)
         """
         source = self._source(data, Labels.REQUIRED)
         from lgcn.graph import SPLITS
@@ -347,7 +347,7 @@ class TrainedRun:
         return layerwise(model, loaded.graph, **options), loaded
 
     def _source(self, data: NewData, labels: Labels) -> GraphSource | None:
-        """Where the graph comes from, checked; ``None`` where it is in memory."""
+        """Where the graph comes from, checked; `None` if it is in memory."""
         if data.get("graph") is not None:
             others = [f"{name}=" for name in data if name != "graph"]
             if others:
@@ -390,7 +390,7 @@ class TrainedRun:
 
         Args:
             options: All that is known of the tables.
-            labels: Whether to read labels of new tables; ``None`` for the tables of the training.
+            labels: Whether to read labels of new tables; `None` for the tables of the training.
         """
         from lgcn.tables.early_checks import OF_FEATURES
 

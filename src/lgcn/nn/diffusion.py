@@ -71,7 +71,7 @@ class Diffusion(GCNLayer):
         Args:
             x: The input, of all nodes or of a block of them.
             total: The sum so far, of all nodes.
-            adjacency: The rows of the nodes of ``x``.
+            adjacency: The rows of the nodes of `x`.
         """
         return x + self.propagate(total, adjacency)
 

@@ -30,10 +30,10 @@ class GCNLayer(RowLayer):
     Args:
         in_channels: Input features per node.
         out_channels: Output features per node.
-        aggregate: What $\hat{A}$ is. ``"normalized"``: the symmetrically normalised adjacency;
-            ``"sum"``: the adjacency itself; ``"none"``: the identity, which makes this a linear
-            layer. (default: ``"normalized"``)
-        self_loops: Make every node a neighbour of itself. (default: ``True``)
+        aggregate: What $\hat{A}$ is. `"normalized"`: the symmetrically normalised adjacency;
+            `"sum"`: the adjacency itself; `"none"`: the identity, which makes this a linear
+            layer. (default: `"normalized"`)
+        self_loops: Make every node a neighbour of itself. (default: `True`)
         dropout: Dropout rate of the input features. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
         scale: Factor by which the input features are multiplied. (default: 1)

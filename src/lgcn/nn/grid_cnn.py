@@ -19,7 +19,7 @@ from lgcn.ops.dropout import dropout
 MAX_MATRIX = 2**18
 # On a GPU (an H200), in float32: from this number of nodes, and up to this number of entries, the
 # product is as fast as cuDNN's deterministic convolution, or many times faster if cuDNN has no good
-# kernel for the width. In half precision the product is always faster for so many nodes.
+# kernel for the width. In half precision the product is always faster for that many nodes.
 MIN_NODES_GPU = 2**16
 MAX_MATRIX_GPU = 40_000
 

@@ -19,15 +19,15 @@ class KLargestAggregation(Aggregation):  # type: ignore[misc]
 
     Args:
         k: How many values to keep per feature.
-        reduce: ``"mean"``, the mean of the selected values; ``"learn"``, a weighted sum with one
-            learned weight per rank, shared by all features; or ``"cat"``, all values: first the
+        reduce: `"mean"`, the mean of the selected values; `"learn"`, a weighted sum with one
+            learned weight per rank, shared by all features; or `"cat"`, all values: first the
             largest of every feature, then the second largest, with zeros if a group has fewer than
-            $k$ rows. (default: ``"mean"``)
-        zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: ``"pad"``)
+            $k$ rows. (default: `"mean"`)
+        zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: `"pad"`)
 
     Shapes:
         - **input:** $(E, C)$ and the group of each row, sorted or not
-        - **output:** $(N, C)$, or $(N, k C)$ with ``"cat"``
+        - **output:** $(N, C)$, or $(N, k C)$ with `"cat"`
 
     Example:
         ```python
@@ -63,7 +63,7 @@ class KLargestAggregation(Aggregation):  # type: ignore[misc]
         dim: int = -2,
         max_num_elements: int | None = None,
     ) -> Tensor:
-        """Aggregates the rows of each group, see PyG's ``Aggregation.forward``."""
+        """Aggregates the rows of each group, see PyG's `Aggregation.forward`."""
         self.assert_two_dimensional_input(x, dim)
         rows = torch.arange(x.size(0), device=x.device)
         if ptr is None:

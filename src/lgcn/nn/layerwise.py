@@ -61,9 +61,9 @@ def layerwise(
         graph: The graph.
         layer: Returns the embeddings after this LGCL instead of scores: 0 is the embedding layer,
             -1 the last LGCL, which is what the classifier sees. (default: the scores)
-        memory: Bytes, or a string such as ``"2GB"``, that this may take in addition to what the
+        memory: Bytes, or a string such as `"2GB"`, that this may take in addition to what the
             process already holds. Layers get half of it, and are kept in files if that is too
-            little; a block gets a quarter of it, or what a single row needs. (default: ``"1GB"``)
+            little; a block gets a quarter of it, or what a single row needs. (default: `"1GB"`)
         device: Where blocks are computed. (default: the model's device)
         scratch: Folder for these files, see `lgcn.utils.scratch.Scratch`. (default: the system's
             folder for temporary files)
@@ -73,7 +73,7 @@ def layerwise(
     if not isinstance(model, RowModel):
         raise UsageError(
             f"{type(model).__name__} cannot be computed layer by layer: it lacks the methods of "
-            "lgcn.nn.rows.RowModel. Omit the memory limit (memory) to compute all rows at once"
+            "lgcn.nn.rows.RowModel. Compute all rows at once, without memory"
         )
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")
@@ -219,7 +219,7 @@ class _Counter:
 
 
 def _readable(name: str) -> str:
-    """A module's name as people count: ``layers.0`` is ``layer 1``."""
+    """A module's name as people count: `layers.0` is `layer 1`."""
     return re.sub(r"s?\.(\d+)", lambda found: f" {int(found[1]) + 1}", name)
 
 

@@ -44,20 +44,20 @@ class LGConv(RowLayer):
         in_channels: Input features per node.
         out_channels: Output features per node.
         k: Number of values to select per feature. (default: 8)
-        cnn: The CNN. ``"double"`` or ``None`` is the paper's CNN of two convolutions, with
-            ``(in_channels + out_channels) // 2`` channels between them. ``"single"`` is one
-            convolution over all positions. ``"shared"`` is one kernel over all positions that every
-            feature uses, without mixing features; it needs ``out_channels == in_channels``. You can
+        cnn: The CNN. `"double"` or `None` is the paper's CNN of two convolutions, with
+            `(in_channels + out_channels) // 2` channels between them. `"single"` is one
+            convolution over all positions. `"shared"` is one kernel over all positions that every
+            feature uses, without mixing features; it needs `out_channels == in_channels`. You can
             also pass a module that maps $(N, C, k + 1)$ to $(N, D)$ or $(N, D, 1)$.
-            (default: ``None``)
-        rank: What is ranked: the neighbours' values as they are (``"raw"``), or multiplied by the
-            entries of the symmetrically normalised adjacency (``"normalized"``), as in the authors'
-            released program. (default: ``"raw"``)
-        self_loops: Make every node a neighbour of itself. (default: ``False``)
-        zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: ``"pad"``)
+            (default: `None`)
+        rank: What is ranked: the neighbours' values as they are (`"raw"`), or multiplied by the
+            entries of the symmetrically normalised adjacency (`"normalized"`), as in the authors'
+            released program. (default: `"raw"`)
+        self_loops: Make every node a neighbour of itself. (default: `False`)
+        zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: `"pad"`)
         mean: Append the mean over all neighbours to the grid, which then has $k + 2$ positions: the
-            $k$ largest values say nothing about the others. With ``rank="normalized"`` it is the
-            sum, whose entries are normalised already. (default: ``False``)
+            $k$ largest values say nothing about the others. With `rank="normalized"` it is the
+            sum, whose entries are normalised already. (default: `False`)
         dropout: Dropout rate of the selected values, and between the two convolutions.
             (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
@@ -152,10 +152,10 @@ class LGConv(RowLayer):
             x: Node features, or (source features, target features) for a bipartite graph.
             edge_index: An `lgcn.Graph`, whose adjacency is prepared once and kept; or PyG's [2, E]
                 tensor or a sparse adjacency, which are converted on every call.
-            edge_weight: Edge weights, if ``edge_index`` is a tensor. (default: all one)
+            edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
         """
         source, own = x if isinstance(x, tuple) else (x, x)
-        adjacency = self._adjacency(edge_index, edge_weight, source, own)
+        adjacency = self._checked_adjacency(edge_index, edge_weight, source, own)
         if not torch.is_grad_enabled() and not self.training:
             return self._by_blocks(source, own, adjacency)
         grid = self.select(source, own, adjacency)
@@ -169,15 +169,15 @@ class LGConv(RowLayer):
     def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
         """Makes the grid [N, k + 1, C]: own features, then the k largest of the neighbours.
 
-        With ``mean``, the neighbours' mean follows, and the grid is [N, k + 2, C].
+        With `mean`, the neighbours' mean follows, and the grid is [N, k + 2, C].
 
         Args:
             source: Features of the neighbours.
-            own: Features of the nodes themselves; ``None`` for zeros.
-            adjacency: The rows of the nodes; its columns number the rows of ``source``.
+            own: Features of the nodes themselves; `None` for zeros.
+            adjacency: The rows of the nodes; its columns number the rows of `source`.
         """
         if self.training:
-            # Where zeros compete, an entry of weight zero is no candidate; otherwise it would be.
+            # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
             drop_entries = CSR.drop_weights if self.zeros == "compete" else CSR.drop_edges
             adjacency = drop_entries(adjacency, self.adj_dropout)
         rowptr, col, weight = adjacency
@@ -237,12 +237,35 @@ class LGConv(RowLayer):
         )
 
     def grid_values(self, num_rows: int) -> int:
-        """Values of the grid of so many rows. Training keeps them for the backward pass."""
+        """Values in the grid of `num_rows` nodes. Training keeps them for the backward pass."""
         return num_rows * self.positions * self.in_channels
 
     def working_values(self, num_rows: int) -> int:
         # The grid of a block, and about as much of what the convolutions make.
         return 2 * min(MAX_GRID, self.grid_values(num_rows))
+
+    def _checked_adjacency(
+        self,
+        edge_index: Graph | CSR | Tensor,
+        edge_weight: Tensor | None,
+        source: Tensor,
+        own: Tensor | None,
+    ) -> CSR:
+        """The adjacency to select by, if the features fit the layer and the graph."""
+        for name, features in (("x", source), ("the target features", own)):
+            if features is not None and features.size(-1) != self.in_channels:
+                raise ValueError(
+                    f"{name} must have in_channels = {self.in_channels} features, "
+                    f"got shape {list(features.shape)}"
+                )
+        adjacency = self._adjacency(edge_index, edge_weight, source, own)
+        num_nodes = adjacency.rowptr.numel() - 1
+        if own is not None and own.size(0) != num_nodes:
+            raise ValueError(
+                f"x must have one row per node of the graph ({num_nodes}), "
+                f"got shape {list(own.shape)}"
+            )
+        return adjacency
 
     def _adjacency(
         self,
@@ -251,12 +274,6 @@ class LGConv(RowLayer):
         source: Tensor,
         own: Tensor | None,
     ) -> CSR:
-        for name, features in (("x", source), ("the target features", own)):
-            if features is not None and features.size(-1) != self.in_channels:
-                raise ValueError(
-                    f"{name} must have in_channels = {self.in_channels} features, "
-                    f"got shape {list(features.shape)}"
-                )
         if isinstance(edge_index, CSR):
             return edge_index
         if isinstance(edge_index, Graph):

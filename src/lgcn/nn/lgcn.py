@@ -45,39 +45,39 @@ class LGCN(Module):
         in_channels: Input features per node.
         num_classes: Number of classes, or of labels if a node can have several.
         hidden_channels: Width of the embedding. (default: 32)
-        lgcl_channels: Features that each LGCL appends. With ``cnn="shared"`` it appends as many as
+        lgcl_channels: Features that each LGCL appends. With `cnn="shared"` it appends as many as
             it gets. (default: 8)
         num_layers: Number of LGCLs. (default: 2)
         k: Number of values that an LGCL selects per feature. (default: 8)
-        embedding: ``"gcn"`` for a GCN layer, or ``"linear"``. (default: ``"gcn"``)
-        layer: ``"lgcl"``, or ``"gcn"`` for GCN layers in place of the LGCLs, which is the paper's
-            ablation. (default: ``"lgcl"``)
-        cnn: The CNN of the LGCLs: ``"double"``, ``"single"`` or ``"shared"``, see `lgcn.LGConv`.
-            (default: ``"double"``)
-        rank: ``"normalized"`` or ``"raw"``, see `lgcn.LGConv`. (default: ``"normalized"``)
+        embedding: `"gcn"` for a GCN layer, or `"linear"`. (default: `"gcn"`)
+        layer: `"lgcl"`, or `"gcn"` for GCN layers in place of the LGCLs, which is the paper's
+            ablation. (default: `"lgcl"`)
+        cnn: The CNN of the LGCLs: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`.
+            (default: `"double"`)
+        rank: `"normalized"` or `"raw"`, see `lgcn.LGConv`. (default: `"normalized"`)
         self_loops: Make every node a neighbour of itself, in the LGCLs and in a classifier with
-            ``"sum"``. Layers with GCN's normalised adjacency always do. (default: ``True``)
-        zeros: ``"compete"`` or ``"pad"``, see `lgcn.k_largest`. (default: ``"compete"``)
+            `"sum"`. Layers with GCN's normalised adjacency always do. (default: `True`)
+        zeros: `"compete"` or `"pad"`, see `lgcn.k_largest`. (default: `"compete"`)
         mean: Append the neighbours' mean to the grids of the LGCLs, see `lgcn.LGConv`.
-            (default: ``False``)
-        classifier: How the classifier sums over neighbours: ``"normalized"``, ``"sum"`` or
-            ``"none"``, see `lgcn.nn.GCNLayer`; or ``"diffusion"``, see `lgcn.nn.Diffusion`.
-            (default: ``"normalized"``)
-        hops: Propagation steps of ``"diffusion"``. (default: 8)
+            (default: `False`)
+        classifier: How the classifier sums over neighbours: `"normalized"`, `"sum"` or
+            `"none"`, see `lgcn.nn.GCNLayer`; or `"diffusion"`, see `lgcn.nn.Diffusion`.
+            (default: `"normalized"`)
+        hops: Propagation steps of `"diffusion"`. (default: 8)
         dropout: Dropout rate of the features in each layer. (default: 0.84)
-        input_dropout: Dropout rate of the input features. (default: ``dropout``)
+        input_dropout: Dropout rate of the input features. (default: `dropout`)
         input_scale: Factor by which the input features are multiplied. (default: 1)
         node_dropout: Dropout rate of whole nodes after the embedding. (default: 0)
         layer_dropout: Probability that all that an LGCL appends is dropped, for all nodes, so that
             later layers learn to do without it, as in
             ["Deep Networks with Stochastic Depth"](https://arxiv.org/abs/1603.09382). (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries in each layer. (default: 0.001)
-        activation: ``"none"`` (the identity), ``"relu"``, ``"elu"`` or ``"gelu"``: after the
-            embedding, inside each LGCL and after it. (default: ``"none"``)
-        batch_norm: Batch norm after each LGCL. ``"none"``; ``"running"``, which evaluates with
-            running averages; or ``"batch"``, which also evaluates with the statistics of the batch,
+        activation: `"none"` (the identity), `"relu"`, `"elu"` or `"gelu"`: after the
+            embedding, inside each LGCL and after it. (default: `"none"`)
+        batch_norm: Batch norm after each LGCL. `"none"`; `"running"`, which evaluates with
+            running averages; or `"batch"`, which also evaluates with the statistics of the batch,
             as in the released program, so that predictions depend on the other nodes in the batch.
-            (default: ``"none"``)
+            (default: `"none"`)
 
     Shapes:
         - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
@@ -202,7 +202,7 @@ class LGCN(Module):
             x: Node features.
             edge_index: An `lgcn.Graph`, whose adjacency is prepared once and kept; or PyG's [2, E]
                 tensor or a sparse adjacency, which are converted on every call.
-            edge_weight: Edge weights, if ``edge_index`` is a tensor. (default: all one)
+            edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
         """
         graph = _as_graph(x, edge_index, edge_weight)
         scores: Tensor = self.classifier(self.embed(x, graph), graph)
@@ -245,7 +245,7 @@ class LGCN(Module):
 
         Args:
             x: Node features.
-            layer: As in `embed`; ``None`` for the scores. (default: ``None``)
+            layer: As in `embed`; `None` for the scores. (default: `None`)
         """
         graph = x.work.graph
         if layer is not None:
@@ -274,7 +274,7 @@ class LGCN(Module):
     def can_capture(self) -> bool:
         """Whether a training step launches the same kernels on the same memory each time.
 
-        It does not where dropout removes edges, as with ``zeros="pad"``: tensors then change size.
+        It does not if dropout removes edges, as with `zeros="pad"`: tensors then change size.
         """
         return not any(
             isinstance(layer, LGConv) and layer.zeros == "pad" and layer.adj_dropout > 0

@@ -51,7 +51,7 @@ class Workspace(Protocol):
         ...
 
     def blocks(self, row_bytes: int) -> Iterator[tuple[int, int]]:
-        """Cuts the rows into blocks, for work that needs so many bytes per row."""
+        """Cuts the rows into blocks, for work that needs `row_bytes` per row."""
         ...
 
     def source(self, matrix: Tensor) -> Tensor:
@@ -70,13 +70,13 @@ class Rows:
 
     Args:
         work: Where the blocks are computed.
-        compute: Returns the rows from ``start`` up to ``stop``.
+        compute: Returns the rows from `start` up to `stop`.
         width: Columns of the matrix.
         values: Values held per row while a block is computed, without the result.
         rowptr: Row offsets of the sparse matrix that a block reads, whose entries take memory too.
             (default: none)
-        at_hand: Whether rows are read rather than computed, so that there is no need to store them.
-            (default: ``False``)
+        at_hand: Whether rows are read rather than computed, so that they need not be stored.
+            (default: `False`)
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Rows:
         return Rows(self.work, compute, width, values, right.rowptr, name=right.name)
 
     def stored(self, part: str = "") -> Rows:
-        """This matrix, all its rows computed and kept unless they are at hand already.
+        """This matrix, with all its rows computed and kept, unless that is done already.
 
         Args:
             part: What this part of a layer's work is called in reports of progress.

@@ -22,14 +22,14 @@ MAKING_ADJACENCY, ADJACENCY = 48, 16
 def predict(model: Module, graph: Graph) -> Tensor:
     """Returns the scores of every node before softmax or sigmoid, in evaluation mode.
 
-    Separate graphs (``graph.ptr``) are predicted one after the other, so that the largest one
+    Separate graphs (`graph.ptr`) are predicted one after the other, so that the largest one
     determines the memory. If a forward would need more than 2 GB, or more than a quarter of a GPU,
     the graph is computed layer by layer (`lgcn.nn.layerwise.layerwise`); large scores are then a
     memory map of a file. Model and graph may be on different devices: the model's device computes,
     and the scores are returned on the graph's.
 
     Args:
-        model: A model of nodes, called as ``model(x, graph)``. It is left in evaluation mode.
+        model: A model of nodes, called as `model(x, graph)`. It is left in evaluation mode.
         graph: The graph, with features.
 
     Shapes:
@@ -44,7 +44,7 @@ def embed(model: Module, graph: Graph, layer: int = -1) -> Tensor:
     Memory and devices are those of `predict`.
 
     Args:
-        model: An `lgcn.LGCN`, or another model with such a method `embed`. It is left in
+        model: An `lgcn.LGCN`, or another model with a method `embed` like its. It is left in
             evaluation mode.
         graph: The graph, with features.
         layer: The last LGCL to apply, 0 for the embedding layer alone. (default: -1, all)
@@ -57,7 +57,7 @@ def embed(model: Module, graph: Graph, layer: int = -1) -> Tensor:
 def forward(model: Module, graph: Graph, *, embed: bool = False) -> Tensor:
     """Returns the scores, or the embeddings, of every node of one graph on the model's device.
 
-    The model is left in evaluation mode. Goes layer by layer where `predict` does.
+    The model is left in evaluation mode. It is computed layer by layer if `predict` does so.
     """
     return _of_one_graph(model, graph, -1 if embed else None).to(_device(model))
 

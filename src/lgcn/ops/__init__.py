@@ -1,4 +1,4 @@
-"""Operators on CSR graphs: what they compute (``reference``) and the kernels for each device."""
+"""Operators on CSR graphs: what they compute (`reference`) and the kernels for each device."""
 
 from lgcn.ops.backend import atomics
 from lgcn.ops.k_largest import k_largest, k_largest_values

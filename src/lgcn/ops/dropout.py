@@ -17,11 +17,11 @@ from lgcn.utils.splitmix import STEP, mix
 def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = False) -> Tensor:
     """Sets entries to zero with probability p and scales the others by 1 / (1 - p).
 
-    With equal seeds (``torch.manual_seed``), tensors of equal shape lose the same entries. On the
+    With equal seeds (`torch.manual_seed`), tensors of equal shape lose the same entries. On the
     CPU, p is exact to 2^-33. Types narrower than float32, other devices and the transforms of
-    ``torch.func`` use torch's random numbers, so that other entries are lost.
+    `torch.func` use torch's random numbers, so that other entries are lost.
 
-    With ``overwrite``, x itself may be changed and returned. For a large x, most of the time is
+    With `overwrite`, x itself may be changed and returned. For a large x, most of the time is
     spent on memory for another one.
     """
     if not 0 <= p <= 1:
@@ -40,9 +40,9 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
 
 
 def torch_dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """``F.dropout`` with the generators of a training run, for which it has no argument.
+    """`F.dropout` with the generators of a training run, for which it has no argument.
 
-    On the CPU, the numbers are those of ``F.dropout`` from a global generator of the same seed.
+    On the CPU, the numbers are those of `F.dropout` from a global generator of the same seed.
     """
     if torch.compiler.is_compiling():
         return dropout(x, p, training)
@@ -77,7 +77,7 @@ def drop_whole(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> Tensor:
-    """One draw per part of x. The shape ``parts`` is broadcast to that of x."""
+    """One draw per part of x. The shape `parts` is broadcast to that of x."""
     if not 0 <= p < 1:
         raise ValueError(f"p must be a probability below 1, got {p}")
     if not training or p == 0:
@@ -96,7 +96,7 @@ def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> 
 # that return a value for the same arguments.
 @torch.library.custom_op("lgcn::draw_kept", mutates_args=("kept",))
 def _draw_kept(kept: Tensor, p: float) -> None:
-    """A mask of the entries that :func:`dropout` keeps."""
+    """A mask of the entries that `dropout` keeps."""
     if kept.is_cpu:
         kept.copy_(dropout(torch.ones(kept.shape), p) != 0)
     else:
@@ -128,7 +128,7 @@ class _Masked(torch.autograd.Function):
 class _Dropout(torch.autograd.Function):
     """The map is linear and diagonal, so the backward is the map itself: no mask is kept.
 
-    There is no ``setup_context``: with it a call takes twice as long for small tensors.
+    There is no `setup_context`: with it a call takes twice as long for small tensors.
     """
 
     @staticmethod
@@ -154,7 +154,7 @@ class _Dropout(torch.autograd.Function):
 
 @jit
 def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
-    """Keeps the entries for which 32 bits of SplitMix64 are below ``keep``.
+    """Keeps the entries for which 32 bits of SplitMix64 are below `keep`.
 
     That generator can start anywhere in its sequence, so the loop has no state and becomes SIMD
     code. Its i-th number has the bits of entry i and of the one half the tensor further on. It is
@@ -175,7 +175,7 @@ def _drop(x: Any, seed: Any, keep: Any, scale: Any, out: Any) -> None:
 def _drop_in_place(x: Any, y: Any, seed: Any, keep: Any, scale: Any) -> None:
     """The same for the first and the second half of a tensor.
 
-    As arrays of their own: that they do not overlap is what makes SIMD code of the loop.
+    As separate arrays, which do not overlap: only then does the loop become SIMD code.
     """
     zero = x.dtype.type(0)
     for i in range(y.shape[0]):

@@ -24,7 +24,7 @@ _INT = ir.IntType(32)
 _BYTES = ir.IntType(8).as_pointer()
 _PREFETCH = ir.FunctionType(ir.VoidType(), [_BYTES, _INT, _INT, _INT])
 
-# A sub-graph of at least such a part of the nodes has a place for every node instead of a table.
+# A sub-graph of at least an eighth of the nodes has a place for every node instead of a table.
 _PLACES = 8
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: the upper bits of a product
 _BLOCK = 32  # rows fetched ahead: enough to overlap their cache misses, few enough to stay cached
@@ -35,7 +35,7 @@ _ROW, _ENTRY = np.uint64(48), np.uint64((1 << 48) - 1)
 
 
 def induced_subgraph(rowptr: Tensor, col: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The adjacency among ``nodes``: (rowptr, col, entry). ``entry`` are places in ``col``."""
+    """The adjacency among `nodes`: (rowptr, col, entry). `entry` are places in `col`."""
     index = nodes.detach().cpu().numpy()
     num_nodes = rowptr.numel() - 1
     if index.ndim != 1 or index.dtype.kind not in "iu":
@@ -63,13 +63,13 @@ def induced_subgraph(rowptr: Tensor, col: Tensor, nodes: Tensor) -> tuple[Tensor
 
 
 def _array(tensor: Tensor) -> Any:
-    """Contiguous, for which alone the kernels are compiled and fetch the right lines ahead."""
+    """A contiguous array, the only kind that the kernels are compiled for."""
     return tensor.detach().cpu().contiguous().numpy()
 
 
 @intrinsic
 def fetch_ahead(typing_context: Any, array: Any, place: Any) -> Any:
-    """Asks for the cache line of array[place], which may lie outside the array, and goes on."""
+    """Asks for the cache line of array[place], which may lie outside the array, without waiting."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -112,18 +112,19 @@ def _cut_with_places(rowptr: Any, col: Any, nodes: Any) -> Any:
 
 
 @jit
-def _hash(node: Any, shift: Any) -> Any:
+def node_hash(node: Any, shift: Any) -> Any:
+    """The first place to look in a hash table of 2 ** (64 - shift) places."""
     return (np.uint64(node) * _FACTOR) >> shift
 
 
 @jit
 def _make_table(nodes: Any, bits: int) -> Any:
-    """An open hash table of places in ``nodes``, at most half full; and a node met twice, or -1."""
+    """An open hash table of places in `nodes`, at most half full; and a node met twice, or -1."""
     table = np.full(1 << bits, -1, np.int32)
     shift, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
     twice = np.int64(-1)
     for new in range(nodes.shape[0]):
-        at = _hash(nodes[new], shift)
+        at = node_hash(nodes[new], shift)
         while table[at] >= 0:
             if nodes[table[at]] == nodes[new]:
                 twice = nodes[new]
@@ -143,7 +144,8 @@ def _make_filter(nodes: Any, bits: int) -> Any:
 
 
 @jit
-def _longer(values: Any, used: int, size: int) -> Any:
+def longer(values: Any, used: int, size: int) -> Any:
+    """An array of `size` values that starts with the first `used` ones."""
     result = np.empty(size, values.dtype)
     result[:used] = values[:used]
     return result
@@ -175,7 +177,7 @@ def _cut_with_table(rowptr: Any, col: Any, nodes: Any) -> Any:
         bits += 1
     table, twice = _make_table(nodes, bits)
     shift, mask = np.uint64(64 - bits), np.uint64((1 << bits) - 1)
-    passes = _make_filter(nodes, bits + 4)  # of 32 and more bits a node, one in 32 is set
+    passes = _make_filter(nodes, bits + 4)  # 32 or more bits per node, of which one is set
     filter_mask = np.uint64((1 << (bits + 4)) - 1)
     one = np.uint64(1)
 
@@ -206,11 +208,11 @@ def _cut_with_table(rowptr: Any, col: Any, nodes: Any) -> Any:
                 e += one
             if at + _PASSED > size:
                 size *= 2
-                new_col, entry = _longer(new_col, at, size), _longer(entry, at, size)
+                new_col, entry = longer(new_col, at, size), longer(entry, at, size)
             for j in range(found):
                 place = passed[j] & _ENTRY
                 neighbor = np.int64(col[place])
-                h = _hash(neighbor, shift)
+                h = node_hash(neighbor, shift)
                 new = table[h]
                 while new >= 0 and nodes[new] != neighbor:
                     h = (h + one) & mask

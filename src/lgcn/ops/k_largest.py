@@ -77,7 +77,7 @@ def k_largest_values(
     edge_weight: Tensor | None = None,
     zeros: Zeros = "pad",
 ) -> Tensor:
-    """Returns only the values of :func:`k_largest`; the index is not computed."""
+    """Returns only the values of `k_largest`; the index is not computed."""
     return _select(x, rowptr, col, k, edge_weight, zeros)[0]
 
 
@@ -92,12 +92,12 @@ def k_largest_grid(
     zeros: Zeros = "pad",
     last: Tensor | None = None,
 ) -> Tensor:
-    """The grid of an LGCL in one tensor: own features, then the values of :func:`k_largest`.
+    """The grid of an LGCL in one tensor: own features, then the values of `k_largest`.
 
     Shapes:
-        - **input:** as :func:`k_largest`; own :math:`(N, C)`, ``None`` for zeros; last
-          :math:`(N, C)`, what follows the values, ``None`` for nothing
-        - **output:** :math:`(N, k + 1, C)`; with last, :math:`(N, k + 2, C)`
+        - **input:** as `k_largest`; own $(N, C)$, `None` for zeros; last
+          $(N, C)$, what follows the values, `None` for nothing
+        - **output:** $(N, k + 1, C)$; with last, $(N, k + 2, C)$
     """
     if own is None:
         own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
@@ -188,7 +188,7 @@ def _check(
 
 
 # What was chosen is kept for the backward as a position in the row, which mostly fits in one byte
-# and, with parallel edges, tells which weight the gradient belongs to. Where there are no weights
+# and, with parallel edges, tells which weight the gradient belongs to. If there are no weights
 # and the node ids are wanted anyway, they serve as well, and no second array is made.
 @torch.library.custom_op("lgcn::k_largest", mutates_args=())
 def _k_largest(
@@ -365,7 +365,7 @@ def _gather(
     node_ids: bool,
     like: Tensor,
 ) -> Tensor:
-    """The products that were chosen, in the slots of ``like``; zeros in the other slots."""
+    """The products that were chosen, in the slots of `like`; zeros in the other slots."""
     if col.numel() == 0 or x.size(1) == 0:
         return torch.zeros_like(like)
     place = chosen.long().clamp(min=0)

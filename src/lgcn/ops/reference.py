@@ -41,9 +41,9 @@ def k_largest(
     """Sorts every row's products and keeps the first k, a block of features at a time.
 
     The block is as wide as the result allows, so that memory stays O(E + N k C). What was chosen
-    is returned as positions in the row, of ``position_bits`` bits, or with 0 as node numbers.
-    The values are [N, k, C]; with ``own``, [N, C], they are [N, k + 1, C] with own in front; with
-    ``last`` as well, [N, C], they are [N, k + 2, C] and end with it.
+    is returned as positions in the row, of `position_bits` bits, or with 0 as node numbers.
+    The values are [N, k, C]; with `own`, [N, C], they are [N, k + 1, C] with own in front; with
+    `last` as well, [N, C], they are [N, k + 2, C] and end with it.
     """
     num_rows, channels = rowptr.numel() - 1, x.size(1)
     position = torch.full((num_rows, k, channels), -1, dtype=torch.int32, device=x.device)
@@ -82,7 +82,7 @@ def k_largest(
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    """The node ids at positions in the rows, -1 where the position is -1."""
+    """The node ids at positions in the rows, -1 if the position is -1."""
     if col.numel() == 0:
         return position.to(col.dtype, copy=True)  # an operator must not return its input
     entry = rowptr[:-1].view(-1, 1, 1) + position.clamp(min=0)
@@ -106,8 +106,8 @@ def k_largest_grad_x(
 ) -> Tensor:
     """Sends the gradient of every selected value to the feature that it was made of.
 
-    With ``node_ids``, which weights exclude, ``chosen`` names that node, else its position. Where
-    ``grad`` has more slots than ``chosen``, the first belongs to the node's own features.
+    With `node_ids`, which weights exclude, `chosen` names that node, else its position. Where
+    `grad` has more slots than `chosen`, the first belongs to the node's own features.
     """
     dtype = compute_dtype(grad.dtype)
     channels = grad.size(2)

@@ -1,6 +1,6 @@
 """Sparse times dense for CSR, as a differentiable torch operator.
 
-``torch.sparse`` has the forward pass, but its backward pass converts the matrix on every call, at
+`torch.sparse` has the forward pass, but its backward pass converts the matrix on every call, at
 many times the cost of the forward pass, and cannot be compiled.
 """
 
@@ -17,9 +17,9 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     """Multiplies a sparse matrix in CSR form with a dense one; differentiable in both.
 
     Shapes:
-        - **input:** rowptr :math:`(N + 1)`, col :math:`(E)`, value :math:`(E)`,
-          dense :math:`(M, C)`
-        - **output:** :math:`(N, C)`
+        - **input:** rowptr $(N + 1)$, col $(E)$, value $(E)$,
+          dense $(M, C)$
+        - **output:** $(N, C)$
     """
     out: Tensor = _spmm(rowptr, col, value, dense)
     return out

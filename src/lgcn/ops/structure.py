@@ -17,9 +17,9 @@ FLOAT_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 class Transpose(NamedTuple):
-    """The same entries by columns: column j holds ``entry`` from colptr[j] to colptr[j + 1].
+    """The same entries by columns: column j holds `entry` from colptr[j] to colptr[j + 1].
 
-    ``entry`` are places in the original ``col``, in rising order, and ``row`` are their rows.
+    `entry` are places in the original `col`, in rising order, and `row` are their rows.
     """
 
     colptr: Tensor
@@ -45,7 +45,7 @@ _known: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
 def state_of(tensor: Tensor) -> tuple[int, ...]:
-    """Changes with a change in place (``col[0] = 5``) or of the storage (``col.data = other``).
+    """Changes with a change in place (`col[0] = 5`) or of the storage (`col.data = other`).
 
     The address tells storages apart as long as the old one is not freed. Changes in place of
     inference tensors are not seen.
@@ -56,7 +56,7 @@ def state_of(tensor: Tensor) -> tuple[int, ...]:
 
 
 def check_layout(rowptr: Tensor, col: Tensor) -> None:
-    """Checks shapes, types and devices of a CSR structure. O(1), works under ``torch.compile``."""
+    """Checks shapes, types and devices of a CSR structure. O(1), works under `torch.compile`."""
     for name, index in (("rowptr", rowptr), ("col", col)):
         if not isinstance(index, Tensor):
             raise ValueError(f"{name} must be a tensor, got {type(index).__name__}")
@@ -99,11 +99,11 @@ def check_shape(
 
 
 def check_range(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
-    """Checks that ``rowptr`` rises from 0 to ``col.numel()`` and ``col`` lies in range(num_cols).
+    """Checks that `rowptr` rises from 0 to `col.numel()` and `col` lies in range(num_cols).
 
     The O(E) part runs once per pair of tensors, and again after one of them was changed in place or
     got another storage. Changes that torch does not know of are not seen: those through a NumPy
-    array or through ``col.data[0]``.
+    array or through `col.data[0]`.
     """
     largest = structure(rowptr, col).max_col
     if largest >= num_cols:
@@ -167,8 +167,8 @@ def _place_by_column(rowptr: Any, col: Any, colptr: Any, row: Any, entry: Any) -
 class Parts(NamedTuple):
     """The rows with more than some number of entries, split into parts of that many.
 
-    Part n belongs to row ``row[n]`` and starts at its entry ``first[n]``; the parts of
-    ``long_row[m]`` are those from ptr[m] to ptr[m + 1].
+    Part n belongs to row `row[n]` and starts at its entry `first[n]`; the parts of
+    `long_row[m]` are those from ptr[m] to ptr[m + 1].
     """
 
     row: Tensor
@@ -182,7 +182,7 @@ _parts_of_rows: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
 def long_rows(rowptr: Tensor, size: int) -> Parts:
-    """Splits the rows of more than ``size`` entries, once per ``rowptr`` and size."""
+    """Splits the rows of more than `size` entries, once per `rowptr` and size."""
     if rowptr.is_inference():  # it has no version counter, so a change would not be seen
         return _cut(rowptr, size)
     state = state_of(rowptr)
@@ -263,7 +263,7 @@ def _look_at(rowptr: Tensor, col: Tensor, states: tuple[Any, ...]) -> Structure:
     return _structure(rowptr, col, states, max_col, max_degree)
 
 
-# Sparse tensor -> (rowptr, col). ``crow_indices()`` makes a new object on every call, for which the
+# Sparse tensor -> (rowptr, col). `crow_indices()` makes a new object on every call, for which the
 # check of the range would run each time. Its values, which would keep it alive, are not stored.
 _parts: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 

@@ -18,7 +18,7 @@ HEADING = """# The paper's experiments
 Made by `lgcn reproduce`. Each table shows the number in the paper, our number under the honest
 rule, which is the one that counts, and our number under the rule of the authors' released program.
 
-- `TABLE.csv` has all numbers of a table, unrounded.
+- The command also writes `TABLE.csv`, which has all numbers of a table, unrounded.
 - `records/TABLE.jsonl` has one line per run: its settings, result and machine, and the command that
   repeats it. `lgcn.paper.records.read_records("records")` reads them in Python. A run that several
   tables need is in the file of the first of them.

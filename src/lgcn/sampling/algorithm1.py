@@ -61,8 +61,8 @@ def select_subgraph(
         graph: The graph.
         roots: Node numbers, or a boolean mask, from which the start nodes are taken.
             (default: all nodes)
-        n_init: $N_{init}$, how many start nodes to draw. (default: all ``roots``)
-        max_nodes: $N_s$, the maximum number of nodes; ``None`` for no limit.
+        n_init: $N_{init}$, how many start nodes to draw. (default: all `roots`)
+        max_nodes: $N_s$, the maximum number of nodes; `None` for no limit.
         max_expand: $N_m$, the maximum number of nodes added per iteration. A list gives one number
             per iteration, and growth ends after the last. (default: no limit)
         max_hops: Number of iterations. The authors' released program makes one.
@@ -194,7 +194,7 @@ def random_below(state: Any, bound: int) -> Any:
 
 @jit
 def _sample_front(values: Any, count: int, state: Any) -> Any:
-    """Moves a uniform sample of ``count`` values to the front. Draws the smaller part."""
+    """Moves a uniform sample of `count` values to the front. Draws the smaller part."""
     size = values.shape[0]
     if count <= size // 2:
         for i in range(count):
@@ -220,7 +220,7 @@ def _mark(marks: Any, nodes: Any) -> None:
 def _append_new(
     rowptr: Any, col: Any, marks: Any, nodes: Any, first: int, size: int, rows: Any
 ) -> Any:
-    """Marks the neighbours of nodes[first:size], and appends those that had no mark to ``nodes``.
+    """Marks the neighbours of nodes[first:size], and appends those that had no mark to `nodes`.
 
     Indices are unsigned because Numba checks whether signed ones are negative.
     """
@@ -269,7 +269,7 @@ def _take_bits(marks: Any, word: Any, result: Any, at: Any) -> Any:
 
 @jit
 def _ascending(marks: Any, words: int, nodes: Any) -> Any:
-    """Returns the marked nodes, which are ``nodes``, in ascending order, and clears the marks.
+    """Returns the marked nodes, which are `nodes`, in ascending order, and clears the marks.
 
     If few of many words have a bit set, a second level of marks says which, so that the cost grows
     with the number of nodes, not with the size of the graph.

@@ -38,8 +38,8 @@ class BatchLoader(ABC):
         roots: Node numbers, or a boolean mask, of the nodes to train on. (default: the training
             nodes, or all nodes if there is no training mask)
         batch_size: Sub-graphs per mini-batch, put side by side as one graph. (default: 1)
-        resample: Select new sub-graphs in each epoch, rather than once. (default: ``True``)
-        keep_degree: Normalise with the degrees of the whole graph. (default: ``True``)
+        resample: Select new sub-graphs in each epoch, rather than once. (default: `True`)
+        keep_degree: Normalise with the degrees of the whole graph. (default: `True`)
         seed: Random seed. (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
             (default: 1)
@@ -111,7 +111,7 @@ class BatchLoader(ABC):
 
     @property
     def subgraphs_per_second(self) -> float | None:
-        """Sub-graphs that the workers make per second of work; ``None`` before the first."""
+        """Sub-graphs that the workers make per second of work; `None` before the first."""
         if self._made == 0 or self._seconds == 0:
             return None
         return self._made / self._seconds * max(self.num_workers, 1)

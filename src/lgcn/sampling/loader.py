@@ -33,20 +33,20 @@ class SubgraphLoader(BatchLoader):
         roots: Node numbers, or a boolean mask, to start from. (default: the training nodes, or all
             nodes if there is no training mask)
         n_init: $N_{init}$, start nodes per sub-graph. (default: all, but at most a quarter of
-            ``max_nodes``, so that there is room to grow)
-        max_nodes: $N_s$, maximum nodes per sub-graph; ``None`` for no limit. (default: 2000)
+            `max_nodes`, so that there is room to grow)
+        max_nodes: $N_s$, maximum nodes per sub-graph; `None` for no limit. (default: 2000)
         max_expand: $N_m$, maximum nodes added per iteration, see `lgcn.select_subgraph`.
             (default: no limit)
         max_hops: Number of iterations. (default: no limit)
         batch_size: Sub-graphs per mini-batch, put side by side as one graph. (default: 1)
-        resample: Select new sub-graphs in each epoch, rather than once. (default: ``True``)
-        keep_degree: Normalise with the degrees of the whole graph. (default: ``True``)
-        start_nodes: How often each root is drawn as a start node. ``"uniform"``: once per epoch;
-            the loss of a batch is the mean over all its training nodes. ``"balanced"``: each class
-            equally often. ``"degree"``: in proportion to the number of neighbours plus one. For the
+        resample: Select new sub-graphs in each epoch, rather than once. (default: `True`)
+        keep_degree: Normalise with the degrees of the whole graph. (default: `True`)
+        start_nodes: How often each root is drawn as a start node. `"uniform"`: once per epoch;
+            the loss of a batch is the mean over all its training nodes. `"balanced"`: each class
+            equally often. `"degree"`: in proportion to the number of neighbours plus one. For the
             latter two, the loss is taken on the start nodes only, and batches have a
-            ``node_weight`` that makes the expected loss the mean over all roots.
-            (default: ``"uniform"``)
+            `node_weight` that makes the expected loss the mean over all roots.
+            (default: `"uniform"`)
         seed: Random seed. (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
             (default: 1)
@@ -137,7 +137,7 @@ class GraphLoader:
     """Yields whole graphs: the only one, or each separate graph that has training nodes.
 
     Args:
-        graph: One graph, or several side by side (``graph.ptr``).
+        graph: One graph, or several side by side (`graph.ptr`).
         seed: Random seed. With the epoch, it determines the order of separate graphs. (default: 0)
     """
 

@@ -23,12 +23,12 @@ from lgcn.utils.choices import START_NODES
 
 
 def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
-    """How often an epoch draws each of ``roots`` on average. The sum is the number of roots.
+    """How often an epoch draws each of `roots` on average. The sum is the number of roots.
 
     Args:
         graph: The graph.
         roots: Node numbers.
-        kind: ``"balanced"``, each class equally often; or ``"degree"``, in proportion to the number
+        kind: `"balanced"`, each class equally often; or `"degree"`, in proportion to the number
             of neighbours plus one, so that isolated nodes are drawn too.
     """
     if kind == "balanced":
@@ -50,7 +50,7 @@ def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
 
 
 def draw(counts: Any, rng: np.random.Generator) -> Any:
-    """Draws positions in ``counts``, as many as it has, position i counts[i] times on average.
+    """Draws positions in `counts`, as many as it has, position i counts[i] times on average.
 
     Systematic sampling: points at equal distances along a line on which position i is counts[i]
     long, so that it is drawn counts[i] times, rounded down or up. Independent draws would vary
@@ -78,7 +78,7 @@ def start_weights(nodes: Tensor, drawn: Any, counts: Any, draws: int) -> Tensor:
 
 
 def root_weights(nodes: Tensor, roots: Any, weights: Any) -> Tensor:
-    """The weight of each of ``nodes``: that of the root it is, or zero.
+    """The weight of each of `nodes`: that of the root it is, or zero.
 
     Args:
         nodes: The nodes of a sub-graph.

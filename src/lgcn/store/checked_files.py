@@ -100,7 +100,7 @@ class _Piece(NamedTuple):
 def digests(folder: Path, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, str]:
     """Reads all files in threads, checks the values that are used as an index, and hashes them.
 
-    A checksum is the SHA-256 of the SHA-256 digests of the file's pieces of :data:`PIECE` bytes, so
+    A checksum is the SHA-256 of the SHA-256 digests of the file's pieces of `PIECE` bytes, so
     that any number of threads can work on one file. Memory is one piece per thread.
     """
     names = header["label_names"]

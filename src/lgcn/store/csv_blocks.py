@@ -67,7 +67,7 @@ class CsvBlocks:
             yield from self._parse(block, line)
 
     def kinds(self) -> Iterator[list[Any]]:
-        """The types that Arrow takes the columns for, block by block, where it can read them."""
+        """The types that Arrow takes the columns for, block by block, if it can read them."""
         for _, block in self._blocks():
             try:
                 found = self._read(block, {})
@@ -132,7 +132,7 @@ class CsvBlocks:
         return head[:end].encode()
 
     def _rows_end(self, data: bytes, limit: int | None = None) -> tuple[int, bool, bool]:
-        """Where the last whole row within ``limit`` bytes ends; whether a quote is open there, and
+        """Where the last whole row within `limit` bytes ends; whether a quote is open there, and
         whether any cell has a line's end in it.
         """
         limit = len(data) if limit is None else limit
@@ -150,7 +150,7 @@ class CsvBlocks:
                 column_names=self._table.columns, block_size=max(1 << 20, self._size // 8)
             ),
             parse_options=arrow.ParseOptions(
-                # Rows are found several times faster where the ends of lines are ends of rows.
+                # Rows are found several times faster if every end of a line is the end of a row.
                 delimiter=self._table.delimiter,
                 newlines_in_values=self._rows_end(block)[2],
             ),

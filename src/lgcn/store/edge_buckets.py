@@ -1,10 +1,10 @@
-"""Edge lists that do not fit into memory, sorted into rows by way of the disk.
+"""Edge lists that do not fit into memory, sorted into rows on disk.
 
-Edges are written down as they come (:class:`EdgeSpool`). Once all are there, the number of entries
-of each row is known, and with it the runs of rows that fit into memory, the buckets. A second
-reading writes each entry to the bucket of its row. Then each bucket is sorted in memory, one after
-the other, which gives the rows in their order (:func:`sorted_rows`). Every step is linear in the
-number of edges.
+Edges are written down as they come (`lgcn.store.edge_spool.EdgeSpool`). Once all are there, the
+number of entries of each row is known, and with it the runs of rows that fit into memory, the
+buckets. A second reading writes each entry to the bucket of its row. Then each bucket is sorted in
+memory, one after the other, which gives the rows in their order (`sorted_rows`). Every step is
+linear in the number of edges.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -23,20 +23,38 @@ import torch
 
 from lgcn.errors import DataError
 from lgcn.graph.csr import CSR
-from lgcn.store.edge_spool import EdgeSpool
 from lgcn.tables.edges import to_adjacency
 from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import format_memory
 
 CHUNK = 1 << 22  # edges that are partitioned at a time, at most: buckets are then written in MBs
 BUCKET = 1 << 22  # entries that are sorted at a time, at most: their keys nearly fit into the cache
 MAX_BUCKETS = 4096  # so that what a chunk writes to a bucket is not too little
 # Bytes that are needed at a time, of an edge while it is partitioned and of an entry and its row
-# while they are sorted, and how many more of each where edges have weights.
+# while they are sorted, and how many more of each if edges have weights.
 _PARTITION, _PARTITION_WEIGHT = 32, 12
 _SORT, _SORT_WEIGHT = 48, 20
 _PLACE = 20  # of a column while a row is sorted that is longer than all this
 _CELLS = 1 << 16  # of the table by which the bucket of a row is found
+
+
+class EdgeSource(Protocol):
+    """Edges that can be read several times, in parts."""
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges, at most."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+        ...
+
+    def chunks(self, size: int) -> Iterator[tuple[Any, Any, Any]]:
+        """(sources, targets, weights) of at most `size` edges at a time; `None` for no weights."""
+        ...
 
 
 class _Buckets(NamedTuple):
@@ -47,7 +65,7 @@ class _Buckets(NamedTuple):
 
 
 def sorted_rows(
-    spool: EdgeSpool,
+    edges: EdgeSource,
     num_nodes: int,
     *,
     folder: Path,
@@ -55,36 +73,36 @@ def sorted_rows(
     directed: bool,
     keep_self_loops: bool = False,
     keep_duplicates: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Iterator[CSR]:
-    """Sorts edges into the rows of a graph, as :func:`lgcn.tables.edges.to_adjacency` does.
+    """Sorts edges into the rows of a graph, as `lgcn.tables.edges.to_adjacency` does.
 
     Gives the rows in runs, from row 0 on; columns are int32, and ascend in each row.
 
     Args:
-        spool: The edges, in node numbers.
+        edges: The edges, in node numbers.
         num_nodes: Number of rows; at most 2**31 - 1.
         folder: For scratch files of 8 bytes per entry, 12 with weights; they are deleted when the
             iteration ends or is closed.
         memory: Bytes that may be in use at a time.
         directed: Whether an edge makes an entry in its target's row only, not in both ends'.
         keep_self_loops: Whether a self-loop makes an entry, one in either case.
-            (default: ``False``)
+            (default: `False`)
         keep_duplicates: Whether to keep all duplicate entries. (default: only the heaviest)
-        on_progress: Called with the number of steps done and in all. (default: none)
+        on_progress: Called after every part of the work. (default: none)
     """
-    plan = _Plan(spool.weighted, memory, num_nodes, spool.num_edges)
-    total = 4 * spool.num_edges  # counting, partitioning and two of sorting, of about equal cost
+    plan = _Plan(edges.weighted, memory, num_nodes, edges.num_edges)
+    total = 4 * edges.num_edges  # counting, partitioning and two of sorting, of about equal cost
     done = 0
 
-    def step(edges: float) -> None:
+    def step(work: float) -> None:
         nonlocal done
-        done += int(edges)
+        done += int(work)
         if on_progress is not None:
-            on_progress(min(done, total), total)
+            on_progress("sort edges", min(done, total), total)
 
     def chunks() -> Iterator[tuple[Any, Any, Any]]:
-        for source, target, weight in spool.chunks(plan.chunk):
+        for source, target, weight in edges.chunks(plan.chunk):
             yield target, source, weight
             step(len(source))
 
@@ -94,8 +112,8 @@ def sorted_rows(
     buckets = plan.buckets(counts)
     del counts
     entries = int(buckets.first[-1])
-    width = 12 if spool.weighted else 8
-    _check_disk(folder, entries * (width + 4 + (4 if spool.weighted else 0)))
+    width = 12 if edges.weighted else 8
+    _check_disk(folder, entries * (width + 4 + (4 if edges.weighted else 0)))
     paths = [folder / f"bucket-{part}" for part in ("row", "col", "weight")[: width // 4]]
     try:
         _partition(chunks(), buckets, paths, not directed, keep_self_loops)
@@ -106,12 +124,12 @@ def sorted_rows(
                 yield _long_row(paths, start, stop, num_nodes, plan, keep_duplicates)
             else:
                 parts = _load(paths, start, stop)
-                weights = [parts.pop().view(np.float32)] if spool.weighted else None
+                weights = [parts.pop().view(np.float32)] if edges.weighted else None
                 cols, rows = [parts.pop()], [parts.pop()]
                 yield to_adjacency(
                     cols, rows, weights, high - low, directed=True, keep_duplicates=keep_duplicates
                 ).rows
-            step(2 * spool.num_edges * (stop - start) / max(entries, 1))
+            step(2 * edges.num_edges * (stop - start) / max(entries, 1))
     finally:
         for path in paths:
             path.unlink(missing_ok=True)
@@ -250,7 +268,7 @@ def _count_rows(rows: Any, cols: Any, both: bool, loops: bool, counts: Any) -> N
 
 @jit
 def _runs(counts: Any, size: int) -> Any:
-    """Bounds of runs of at most ``size`` rows and entries, or of one longer row; their entries."""
+    """Bounds of runs of at most `size` rows and entries, or of one longer row; their entries."""
     bounds, first = [np.int64(0)], [np.int64(0)]
     before = np.int64(0)  # entries of all rows before row i
     for i in range(counts.shape[0]):
@@ -309,7 +327,7 @@ def _group(
     free: Any,
     parts: Any,
 ) -> None:
-    """Writes rows (counted in their bucket), columns and weights to where ``free`` says."""
+    """Writes rows (counted in their bucket), columns and weights to where `free` says."""
     pieces = free.shape[0]
     for piece in numba.prange(pieces):
         start, stop = _part(rows.shape[0], piece, pieces)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lgcn.errors import DataError
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, edge_batches, guess_integer
-from lgcn.store.node_numbers import KnownNodes, NewIntegers, NewTexts, Numbering
+from lgcn.store.numbering import KnownNodes, NewIntegers, NewTexts, Numbering
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.progress import OnProgress
 
@@ -43,7 +43,7 @@ class EdgeReader:
 
         Args:
             source: The table.
-            ends, weight: Its columns, no weights where that is ``None``.
+            ends, weight: Its columns; no weights if that is `None`.
             named: Whether the user named the columns; else the first line may be an edge.
         """
         left = self._left()
@@ -78,7 +78,7 @@ class EdgeReader:
         # Rows with unknown nodes that count as bad are among those that were read.
         rows = self._rows + bad.count - (0 if numbering is None else numbering.num_refused)
         bad.check(
-            "None fits: check that id_column, source_column and target_column name the right "
+            "No edge fits: check that id_column, source_column and target_column name the right "
             "columns. "
             if numbering is not None and rows == numbering.num_refused > 0
             else ""

@@ -54,7 +54,7 @@ class EdgeSpool:
             narrow.unlink()
 
     def chunks(self, size: int) -> Iterator[tuple[Any, Any, Any]]:
-        """(sources, targets, weights) of ``size`` edges at a time; ``None`` for no weights."""
+        """(sources, targets, weights) of `size` edges at a time; `None` for no weights."""
         for file in self._files:
             file.flush()
         readers = [path.open("rb") for path in self._paths]

@@ -17,6 +17,7 @@ from lgcn.store.numpy_files import ROWS, ArrayTable
 from lgcn.tables.columns import quoted
 from lgcn.tables.csv_files import CsvTable
 from lgcn.tables.early_checks import EDGE_SUFFIXES, table_kind
+from lgcn.tables.edges import edge_weights, holds_weights
 from lgcn.tables.ids import is_text, to_ids
 from lgcn.tables.open_table import open_table, to_column
 from lgcn.tables.table_source import TableSource
@@ -26,7 +27,7 @@ EXAMPLES = 3  # of rows that are wrong, in a message
 
 
 class EdgeBatch(NamedTuple):
-    """Some edges: ids (Arrow arrays), weights (float32 or ``None``), and where a row is."""
+    """Some edges: ids (Arrow arrays), weights (float32 or `None`), and where a row is."""
 
     source: Any
     target: Any
@@ -84,9 +85,9 @@ def open_edges(edges: Any, *, delimiter: str | None, encoding: str) -> list[Tabl
     """The tables of edges: files, a table in memory, or a stream of arrays.
 
     Args:
-        edges: A path or several (``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.npz``, ``.npy``);
-            what :func:`lgcn.tables.open_table.read_table` takes; or an iterable of
-            ``(source, target)`` or ``(source, target, weight)`` arrays or of arrays [n, 2].
+        edges: A path or several (`.csv`, `.tsv`, `.txt`, `.parquet`, `.npz`, `.npy`);
+            what `lgcn.tables.open_table.read_table` takes; or an iterable of
+            `(source, target)` or `(source, target, weight)` arrays or of arrays [n, 2].
         delimiter, encoding: Of text files.
     """
 
@@ -162,7 +163,7 @@ class EdgeArrays(TableSource):
 
 
 def guess_integer(source: TableSource, ends: tuple[str, str], size: int) -> bool | None:
-    """Whether the ids of a text file are whole numbers, by its first block; ``None`` for others."""
+    """Whether the ids of a text file are whole numbers, by its first block; `None` for others."""
     if not isinstance(source, CsvTable):
         return None
     text = dict.fromkeys(ends, pa.string())
@@ -182,8 +183,8 @@ def edge_batches(
 
     Args:
         source: The table.
-        ends, weight_column: Its columns, no weights where that is ``None``.
-        integer: Whether ids are whole numbers, else strings. ``None``: as in the first batch, which
+        ends, weight_column: Its columns; no weights if that is `None`.
+        integer: Whether ids are whole numbers, else strings. `None`: as in the first batch, which
             must not be from a text file.
         bad: Records bad rows.
         size: Bytes of a text file that are read at a time.
@@ -237,7 +238,7 @@ def _plain(column: Any) -> Any:
 
 
 def _ids(column: Any, integer: bool, place: str) -> tuple[Any, Any]:
-    """Ids of one type, and a mask of those that are wrong, ``None`` where none is."""
+    """Ids of one type, and a mask of those that are wrong, `None` if none is."""
     column = _plain(column)
     kind = column.type
     unclear: Any = None
@@ -266,15 +267,10 @@ def _ids(column: Any, integer: bool, place: str) -> tuple[Any, Any]:
 
 
 def _weights(column: Any, place: str) -> tuple[Any, Any]:
-    kind = column.type
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not number and not pa.types.is_null(kind):
-        raise DataError(f"{place}: weights must be numbers, got {kind}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        # Zero is added since -0.0 sorts before all other weights.
-        weights = values.astype(np.float32) + np.float32(0)
-        wrong = ~((weights >= 0) & (weights < np.inf))  # also true of NaN
+    if not holds_weights(column):
+        raise DataError(f"{place}: weights must be numbers, got {column.type}")
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    weights, wrong = edge_weights(values)
     return weights, wrong if wrong.any() else None
 
 

@@ -1,10 +1,10 @@
 """What a store on disk looks like.
 
-A store is a folder of plain little-endian arrays, each in a file of its own (``rowptr.bin``), and
-``header.json``, which says how long they are. It may come from a stranger, so nothing in it is
-trusted: names of files follow from the names of arrays, which are those of :data:`ARRAYS` and no
+A store is a folder of plain little-endian arrays, each in its own file (`rowptr.bin`), and
+`header.json`, which says how long they are. It may come from a stranger, so nothing in it is
+trusted: names of files follow from the names of arrays, which are those of `ARRAYS` and no
 others, types and shapes must be the ones listed there, and all numbers that are used as an index
-are read and compared with what they point into (:mod:`lgcn.store.checked_files`).
+are read and compared with what they point into (`lgcn.store.checked_files`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ OFFSETS = {
 
 
 class Array(NamedTuple):
-    """One array of a store: its type as named in :data:`DTYPES`, its shape, its checksum."""
+    """One array of a store: its type as named in `DTYPES`, its shape, its checksum."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -113,7 +113,7 @@ def file_of(folder: Path, array: str) -> Path:
 
 
 def is_store(path: str | Path) -> bool:
-    """Whether ``path`` looks like a store; :func:`open_store` checks whether it is valid."""
+    """Whether `path` looks like a store; `open_store` checks whether it is valid."""
     folder = Path(path)
     return (folder / HEADER).is_file() and file_of(folder, "rowptr").is_file()
 
@@ -176,17 +176,17 @@ def _check_company(
     refuse(x is None and "x_scale" in arrays, "x_scale must come with x")
     refuse(
         x is not None and (x.dtype == "uint8") != ("x_scale" in arrays),
-        "x must be uint8 where there is x_scale, and only there",
+        "x must be uint8 if and only if there is x_scale",
     )
     refuse(
         x is None and "x_col" not in arrays and sizes["F"] > 0,
-        f"num_features must be 0 where there are no features, got {sizes['F']}",
+        f"num_features must be 0 if there are no features, got {sizes['F']}",
     )
-    refuse("ids" in arrays and "ids_bytes" in arrays, "ids must be numbers or texts, not both")
+    refuse("ids" in arrays and "ids_bytes" in arrays, "ids must be numbers or strings, not both")
     y = arrays.get("y")
     refuse(
         multi_label != (y is not None and y.dtype == "uint8"),
-        "multi_label must be true where y is a matrix of labels, and only there",
+        "multi_label must be true if and only if y is a matrix of labels",
     )
     for name, count in (("col", sizes["N"]), ("x_col", sizes["F"])):
         refuse(

@@ -1,6 +1,6 @@
 """Random graphs of any size with hubs and planted classes, written straight into a store.
 
-The graphs are of the same kind as those of :mod:`lgcn.datasets.synthetic`. Every random number is a
+The graphs are of the same kind as those of `lgcn.datasets.synthetic`. Every random number is a
 function of the seed and of the edge or feature it is for, so that the bytes of a store depend
 neither on the number of threads nor on the block size. Nodes are drawn by closed formulas, not by
 tables: nodes have ranks; rank modulo the number of classes is the class, and the quotient is the
@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from lgcn.store.early_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.edge_buckets import sorted_rows
-from lgcn.store.edge_spool import EdgeSpool
+from lgcn.store.new_store_checks import FeatureKind, feature_kind, generated_sizes
 from lgcn.store.write_store import encode_features, uint8_scale
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.jit import jit, jit_parallel
@@ -149,7 +148,7 @@ def _permutation(rng: Any, size: int) -> _Permutation:
 
 
 class _Edges(NamedTuple):
-    """The edges of a graph as :func:`sorted_rows` reads them, drawn again on each reading."""
+    """The edges of a graph as `sorted_rows` reads them, drawn again on each reading."""
 
     num_edges: int
     num_nodes: int
@@ -161,7 +160,7 @@ class _Edges(NamedTuple):
     weighted: bool = False
 
     def chunks(self, size: int) -> Iterator[tuple[Any, Any, None]]:
-        """(sources, targets, no weights) of at most ``size`` edges at a time, no self-loops."""
+        """(sources, targets, no weights) of at most `size` edges at a time, no self-loops."""
         for start, stop in row_blocks(self.num_edges, size):
             ends = np.empty((2, stop - start), np.int32)
             _draw_edges(
@@ -187,12 +186,12 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
     rowptr.write(np.zeros(1, np.int64))
     written = 0
     for rows in sorted_rows(
-        cast(EdgeSpool, edges),  # it only needs the edges
+        edges,
         edges.num_nodes,
         folder=writer.scratch,
         memory=memory,
         directed=False,
-        on_progress=lambda done, total: progress("edges", done, total),
+        on_progress=progress,
     ):
         col.write(rows.col.numpy().astype(np.int32, copy=False))
         rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + written)
@@ -309,7 +308,7 @@ def _draw_edges(
     source: Any,
     target: Any,
 ) -> None:
-    """Draws edges number ``start`` and on: two classes, and a node of each."""
+    """Draws edges number `start` and on: two classes, and a node of each."""
     size, larger = num_nodes // num_classes, num_nodes % num_classes
     for i in numba.prange(source.shape[0]):
         state = key + np.uint64(start + i) * np.uint64(5) * STEP
@@ -345,7 +344,7 @@ def _draw_features(
         label = _rank(node, inverse, shift, num_nodes) % num_classes
         state = key + np.uint64(node) * np.uint64(2 * ((width + 1) // 2)) * STEP
         for j in range(0, width, 2):
-            # From 1 down to above 0, of which there is a logarithm.
+            # Above 0, so that it has a logarithm, and at most 1.
             radius = math.sqrt(-2 * math.log(1 - _uniform(mix(state + np.uint64(j) * STEP))))
             angle = 2 * math.pi * _uniform(mix(state + np.uint64(j + 1) * STEP))
             x[i, j] = centre[label, j] + noise * np.float32(radius * math.cos(angle))

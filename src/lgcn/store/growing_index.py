@@ -17,7 +17,7 @@ from lgcn.utils.sizes import format_memory
 class GrowingIndex:
     """Gives ids the numbers 0, 1, ... in the order in which they first occur.
 
-    It is the hash table of :class:`lgcn.tables.ids.NodeIndex`, with arrays that grow in place.
+    It is the hash table of `lgcn.tables.ids.NodeIndex`, with arrays that grow in place.
 
     Args:
         integer: Whether ids are whole numbers, else strings.
@@ -69,7 +69,7 @@ class GrowingIndex:
         return found
 
     def _reserve(self, count: int, num_bytes: int) -> None:
-        """Makes room for so many more ids at most, of so many bytes together."""
+        """Makes room for up to `count` more ids of `num_bytes` in total."""
         size = self._size + count
         end = int(self._first[self._size]) + num_bytes
         slots = max(16, 1 << (2 * size - 1).bit_length())

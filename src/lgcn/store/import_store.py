@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,13 +14,13 @@ import torch
 from lgcn.errors import DataError, UsageError
 from lgcn.graph.csr import row_sums
 from lgcn.ops.reference import row_of_entry
-from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_reader import EdgeReader
 from lgcn.store.edge_spool import EdgeSpool
 from lgcn.store.edge_stream import BadRows, EdgeArrays, open_edges
-from lgcn.store.node_numbers import KnownNodes, NewTexts
+from lgcn.store.new_store_checks import FeatureKind, feature_kind
 from lgcn.store.node_stream import write_nodes
+from lgcn.store.numbering import KnownNodes, NewTexts
 from lgcn.store.numpy_files import ArrayTable
 from lgcn.store.write_store import write_ids
 from lgcn.store.writer import StoreWriter
@@ -251,7 +250,7 @@ class _Budget:
 
 
 def _load_kernels(folder: Path, weighted: bool) -> None:
-    """Compiles what is needed or reads it from Numba's cache, which takes memory of its own."""
+    """Compiles what is needed or reads it from Numba's cache, which takes memory too."""
     spool = EdgeSpool(folder, weighted=weighted, name="first")
     end = np.array([0, 1], np.int32)
     spool.add(end, end[::-1].copy(), np.ones(2, np.float32))
@@ -289,7 +288,7 @@ def _write_rows(
         directed=directed,
         keep_self_loops=keep_self_loops,
         keep_duplicates=keep_duplicates,
-        on_progress=partial(progress, "sort edges"),
+        on_progress=progress,
     ):
         rowptr.write(rows.rowptr[1:].numpy().astype(np.int64) + entries)
         col.write(rows.col.numpy())

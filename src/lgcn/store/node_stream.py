@@ -19,7 +19,7 @@ import torch
 
 from lgcn.errors import DataError, UsageError
 from lgcn.store.csv_blocks import column_types
-from lgcn.store.early_checks import FeatureKind
+from lgcn.store.new_store_checks import FeatureKind
 from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
 from lgcn.tables.csv_files import CsvTable
@@ -45,7 +45,7 @@ class Nodes:
 
 
 class NodeStream(TableSource):
-    """A node table of which :meth:`read` keeps a sample of the features.
+    """A node table of which `read` keeps a sample of the features.
 
     Args:
         source: The table.
@@ -172,9 +172,9 @@ def write_nodes(
 
     Args:
         writer: The store.
-        source, id_column, options, ignore, notes: See :func:`lgcn.tables.nodes.read_nodes`.
+        source, id_column, options, ignore, notes: See `lgcn.tables.nodes.read_nodes`.
         memory: Bytes that may be taken.
-        features: How to store them, see :func:`lgcn.store.open_store.write_store`.
+        features: How to store them, see `lgcn.store.open_store.write_store`.
         on_progress: Is told how far the second reading is.
     """
     whole = [*options.label_columns]

@@ -1,4 +1,4 @@
-"""Tables in NumPy files (``.npz``, ``.npy``), read in parts."""
+"""Tables in NumPy files (`.npz`, `.npy`), read in parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS, VALUES = 1 << 17, 1 << 21  # in a batch, at most
 
 
 class _Column(NamedTuple):
-    """Values of an array in a file: of each row all, or the one in place ``pick``."""
+    """Values of an array in a file: of each row all, or the one in place `pick`."""
 
     member: str
     dtype: Any
@@ -41,11 +41,11 @@ class _Column(NamedTuple):
 
 
 class ArrayTable(TableSource):
-    """An ``.npz`` file, in which each array is a column, or pairs of nodes in a ``.npy`` file.
+    """An `.npz` file, in which each array is a column, or pairs of nodes in a `.npy` file.
 
     Args:
         path: The file.
-        role: Of "edges", an array ``edges`` in an ``.npz`` file may hold the pairs, in shape [E, 2]
+        role: Of "edges", an array `edges` in an `.npz` file may hold the pairs, in shape [E, 2]
             or [2, E].
     """
 

@@ -15,15 +15,11 @@ from lgcn.errors import DataError
 from lgcn.graph import Graph
 from lgcn.graph.csr import sparse_features
 from lgcn.store.checked_files import check_end, check_size, digests, open_file, read_header
-from lgcn.store.format import DTYPES, OFFSETS, Array, file_of, is_store
-from lgcn.store.write_store import write_store
-from lgcn.store.writer import StoreWriter
+from lgcn.store.format import DTYPES, OFFSETS, Array, file_of
 from lgcn.utils.limits import FEATURE_BYTES
 from lgcn.utils.memory import check_memory
 
 _MAP_NORESERVE = 0x4000  # on Linux; Python names it from 3.13 on
-
-__all__ = ["Store", "StoreWriter", "is_store", "open_store", "write_store"]
 
 
 class Store:
@@ -91,7 +87,7 @@ class Store:
     def node_ids(self, start: int, stop: int) -> Any:
         """The user's ids of the nodes from `start` up to `stop`, as an Arrow array.
 
-        Its type is int64 or large_string. Where a store has no ids, they are node numbers.
+        Its type is int64 or large_string. If a store has no ids, they are node numbers.
         """
         import pyarrow as pa
 
@@ -155,7 +151,7 @@ def open_store(path: str | Path, *, verify: bool = True) -> Store:
 
 
 def _map(folder: Path, name: str, array: Array) -> Any:
-    """The array as the file has it, read only where it is looked at."""
+    """The array as the file has it, read from disk as it is used."""
     path = file_of(folder, name)
     if array.num_bytes == 0:  # nothing can be mapped
         return np.empty(array.shape, DTYPES[array.dtype])

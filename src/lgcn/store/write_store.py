@@ -13,8 +13,8 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.ops.structure import transpose
-from lgcn.store.early_checks import FeatureKind, feature_kind
 from lgcn.store.format import DTYPES
+from lgcn.store.new_store_checks import FeatureKind, feature_kind
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.row_blocks import row_blocks
 
@@ -91,7 +91,7 @@ def _write_adjacency(writer: StoreWriter, matrix: CSR) -> None:
 
 
 def col_dtype(num_cols: int) -> str:
-    """The type of column numbers below ``num_cols``."""
+    """The type of column numbers below `num_cols`."""
     return "int32" if num_cols <= 2**31 else "int64"
 
 
@@ -138,9 +138,9 @@ def encode_features(values: Any, features: FeatureKind, scale: Any = None) -> An
     """Floating point numbers as a store has them.
 
     Args:
-        values: An array of numbers, [n, F] for ``"uint8"``.
-        features: The kind; ``"bfloat16"`` gives the bits as uint16.
-        scale: See :func:`uint8_scale`; for ``"uint8"`` only.
+        values: An array of numbers, [n, F] for `"uint8"`.
+        features: The kind; `"bfloat16"` gives the bits as uint16.
+        scale: See `uint8_scale`; for `"uint8"` only.
     """
     values = np.asarray(values, np.float32)
     if features == "float32":

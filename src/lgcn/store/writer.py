@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from lgcn.errors import UsageError, WriteError
-from lgcn.graph.csr import CSR, row_blocks, row_sums
+from lgcn.graph.csr import CSR, row_sums
 from lgcn.store.checked_files import digests
-from lgcn.store.early_checks import check_target, foreign_files
 from lgcn.store.format import (
     ARRAYS,
     DTYPES,
@@ -28,6 +27,7 @@ from lgcn.store.format import (
     file_of,
     header_digest,
 )
+from lgcn.store.new_store_checks import check_target, foreign_files
 from lgcn.utils.files import (
     NO_ROOM,
     cannot_write,
@@ -38,20 +38,21 @@ from lgcn.utils.files import (
     sync,
     sync_folder,
 )
+from lgcn.utils.row_blocks import row_blocks_within
 
 _BLOCK = 1 << 22  # values converted at a time
 
 
 class StoreWriter:
-    """Writes a store into a folder beside ``path``, which takes that name when it is complete.
+    """Writes a store into a folder beside `path`, which takes that name when it is complete.
 
-    Use it in a ``with`` statement: if the block ends before :meth:`finish`, what was written is
-    removed. What a killed writer left is removed by the next one for the same ``path``.
+    Use it in a `with` statement: if the block ends before `finish`, what was written is
+    removed. What a killed writer left is removed by the next one for the same `path`.
 
     Args:
         path: Folder of the store. Folders above it are created as needed.
         overwrite: Replace an existing store, once the new one is complete.
-            (default: ``False``)
+            (default: `False`)
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -95,7 +96,7 @@ class StoreWriter:
 
     @property
     def scratch(self) -> Path:
-        """A folder for files that are needed until :meth:`finish`, on the disk of the store."""
+        """A folder for files that are needed until `finish`, on the disk of the store."""
         folder = self.folder / "scratch"
         folder.mkdir(exist_ok=True)
         return folder
@@ -104,7 +105,7 @@ class StoreWriter:
         """A new array that is written from its first entry to its last.
 
         Args:
-            name: One of :data:`lgcn.store.format.ARRAYS`.
+            name: One of `lgcn.store.format.ARRAYS`.
             dtype: One that the array may have.
             width: Values per row, for a matrix. (default: a vector)
         """
@@ -128,9 +129,9 @@ class StoreWriter:
         Args:
             name: The graph's name.
             directed: Whether an edge does not imply its reverse.
-            label_names: See :class:`lgcn.Graph`. (default: none)
-            encoder: A :class:`FeatureEncoder`, or what its ``to_dict`` gives. (default: none)
-            num_features: Of sparse features. (default: the columns of ``x``)
+            label_names: See `lgcn.Graph`. (default: none)
+            encoder: A `FeatureEncoder`, or what its `to_dict` gives. (default: none)
+            num_features: Of sparse features. (default: the columns of `x`)
             source: Anything JSON can hold on where the graph comes from. (default: nothing)
 
         Returns:
@@ -196,7 +197,7 @@ class StoreWriter:
         rowptr, col = self._read("rowptr"), self._read("col")
         weight = self._read("edge_weight") if "edge_weight" in self._shapes else None
         degree = self.append("degree", "float32")
-        for start, stop in row_blocks(rowptr, _BLOCK):
+        for start, stop in row_blocks_within(_BLOCK, len(rowptr) - 1, 1, rowptr, 1):
             rows = CSR(rowptr, col, weight).rows(start, stop)
             degree.write(row_sums(rows).float().numpy())
         self._close_appenders()
@@ -225,7 +226,7 @@ class StoreWriter:
 
 
 class Appender:
-    """An array that grows, see :meth:`StoreWriter.append`."""
+    """An array that grows, see `StoreWriter.append`."""
 
     def __init__(self, path: Path, dtype: str, width: int | None, store: Path) -> None:
         self.dtype = dtype
@@ -272,7 +273,7 @@ def _partial(path: Path) -> Path:
 
 
 def _new_folder(path: Path) -> tuple[Path, int]:
-    """An empty folder beside ``path``, and its lock."""
+    """An empty folder beside `path`, and its lock."""
     while True:
         folder = _partial(path)
         folder.mkdir()
@@ -285,7 +286,7 @@ def _new_folder(path: Path) -> tuple[Path, int]:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Removes what writers of ``path`` left that were killed; a living one holds a lock."""
+    """Removes what writers of `path` left that were killed; a living one holds a lock."""
     shared = private_name(path.name, ".partial-*")[0]
     for folder in path.parent.iterdir():
         named = folder.name.startswith(f"{shared}.partial-")
@@ -299,7 +300,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _open(folder: Path) -> tuple[int | None, bool | None]:
-    """A descriptor of the folder, if it is there, and whether it locks it (:func:`lock`)."""
+    """A descriptor of the folder, if it is there, and whether it locks it (`lock`)."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:

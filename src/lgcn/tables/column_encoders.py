@@ -37,7 +37,7 @@ class NumberEncoder:
     def fit(
         cls, name: str, column: Any, rows: Any, kind: str, first_line: int | None
     ) -> tuple[NumberEncoder | None, str]:
-        """The encoder, ``None`` where the column is left out, and a note for the user."""
+        """The encoder, `None` if the column is left out, and a note for the user."""
         width = _list_length(column, rows) if kind == "vector" else 1
         found = _Moments(width)
         # Some rows at a time, so that the column is not copied as a whole.
@@ -141,7 +141,7 @@ class _Moments:
         self.count += number
 
     def deviation(self) -> Any:
-        """0 where all values are equal, or differ by rounding only."""
+        """0 if all values are equal, or differ by rounding only."""
         deviation = np.sqrt(self._squares / np.maximum(self.count, 1))
         noise = 8 * np.finfo(np.float64).eps * np.abs(self.mean)
         deviation[(self.low >= self._high) | (deviation <= noise)] = 0
@@ -156,7 +156,7 @@ def _list_length(column: Any, rows: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class CategoryEncoder:
-    """One feature per category. ``complete``: the fit saw no other categories."""
+    """One feature per category. `complete`: the fit saw no other categories."""
 
     name: str
     categories: list[str]
@@ -166,7 +166,7 @@ class CategoryEncoder:
 
     @classmethod
     def fit(cls, name: str, column: Any, rows: Any) -> tuple[CategoryEncoder | None, str]:
-        """The encoder, ``None`` where the column is left out, and a note for the user."""
+        """The encoder, `None` if the column is left out, and a note for the user."""
         cells = texts(column.filter(pa.array(rows)))
         counts = pc.value_counts(cells.drop_null())
         found = pa.table({"value": counts.field("values"), "count": counts.field("counts")})
@@ -221,7 +221,7 @@ class CategoryEncoder:
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder:
-    """TF-IDF of words. ``entries``: how many of them a row of the fit had on average."""
+    """TF-IDF of words. `entries`: how many of them a row of the fit had on average."""
 
     name: str
     words: list[str]
@@ -233,7 +233,7 @@ class TextEncoder:
     def fit(
         cls, name: str, column: Any, rows: Any, max_words: int
     ) -> tuple[TextEncoder | None, str]:
-        """The encoder, ``None`` where the column is left out, and a note for the user."""
+        """The encoder, `None` if the column is left out, and a note for the user."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         cells = texts(column.filter(pa.array(rows))).drop_null()
@@ -292,7 +292,7 @@ _CLASSES: dict[str, type[ColumnEncoder]] = {
 
 
 def read_column(stored: Any, what: str) -> ColumnEncoder:
-    """The encoder that ``to_dict`` described; anything else raises ``DataError``."""
+    """The encoder that `to_dict` described; anything else raises `DataError`."""
     kind = stored.get("kind") if isinstance(stored, Mapping) else None
     if not isinstance(kind, str) or kind not in _CLASSES:
         raise DataError(f"{what} must be of the kind {', '.join(_CLASSES)}, got {quoted(kind)}")

@@ -14,19 +14,19 @@ _THOUSANDS = r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"
 _NAMED = {
     "numeric_columns": ("number", "numbers, dates or lists of numbers"),
     "categorical_columns": ("category", "one value per cell"),
-    "text_columns": ("text", "texts"),
+    "text_columns": ("text", "strings"),
 }
 
 
 class Kind(NamedTuple):
-    """number, date, vector, category or text; ``None``, with the reason, where it is left out."""
+    """number, date, vector, category or text; `None`, with the reason, if it is left out."""
 
     kind: str | None
     reason: str = ""
 
 
 def named_kind(column: Any, rows: Any, name: str, argument: str) -> Kind:
-    """The kind of a column that the user named in ``argument``, which it must fit."""
+    """The kind of a column that the user named in `argument`, which it must fit."""
     kind, wanted = _NAMED[argument]
     if kind == "number":
         if storage(column) == "category":
@@ -47,9 +47,9 @@ def infer(column: Any, rows: Any) -> Kind:
     which are codes). Else they are
 
     * left out if all are numbers, but some with a comma, which would be taken for words;
-    * a category where values repeat: at most half as many distinct ones as rows, or ten where there
-      are few rows; a tenth as many where they have four words or more on average;
-    * text where half of the distinct values have several words (parted by blanks, commas,
+    * a category if values repeat: at most half as many distinct ones as rows, or ten if there are
+      few rows; a tenth as many if they have four words or more on average;
+    * text if half of the distinct values have several words (separated by blanks, commas,
       semicolons or bars);
     * an id otherwise, which is left out.
 
@@ -63,7 +63,7 @@ def infer(column: Any, rows: Any) -> Kind:
     if stored == "null":
         return Kind(None, "is empty")
     if stored == "other":
-        return Kind(None, f"has the type {column.type}, which is no feature")
+        return Kind(None, f"has the type {column.type}, which cannot be a feature")
     cells = texts(column.filter(rows)).drop_null()
     if not len(cells):
         return Kind(None, "is empty in the rows used for fitting")

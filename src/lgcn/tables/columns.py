@@ -15,7 +15,7 @@ from lgcn.errors import DataError, UsageError, did_you_mean
 MOST_LISTED = 20  # values in a message
 LARGEST = 1e100  # squares of larger numbers leave float64 when deviations are computed
 
-# What an empty cell is called where numbers or dates are written as text: the words of Arrow's CSV
+# What an empty cell is called if numbers or dates are written as text: the words of Arrow's CSV
 # reader, and those that Python and pandas write.
 EMPTY_WORDS = pa.array(
     [*pyarrow.csv.ConvertOptions().null_values, "<NA>", "NaT", "None"], pa.large_string()
@@ -42,13 +42,13 @@ def row_name(row: int, first_line: int | None = None) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A value in a message, cut where it is long."""
+    """A value in a message, cut if it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def listed(values: Sequence[Any], most: int = MOST_LISTED) -> str:
-    """Values in a message, the first ones where there are many."""
+    """Values in a message, the first ones if there are many."""
     return ", ".join(map(quoted, values[:most])) + (", ..." if len(values) > most else "")
 
 
@@ -65,7 +65,7 @@ def column_hint(name: Any, columns: Iterable[str]) -> str:
 
 
 def one_column(table: Any, name: str, argument: str) -> Any:
-    """The column of that name; ``argument`` is where the user named it."""
+    """The column of that name; `argument` is where the user named it."""
     count = table.column_names.count(name)
     if count == 0:
         raise UsageError(
@@ -73,7 +73,7 @@ def one_column(table: Any, name: str, argument: str) -> Any:
             f"{column_hint(name, table.column_names)}"
         )
     if count > 1:
-        raise DataError(f"the table has {count} columns {name!r}; give each a name of its own")
+        raise DataError(f"the table has {count} columns {name!r}; rename all but one")
     return table.column(name)
 
 
@@ -100,7 +100,7 @@ def storage(column: Any) -> str:
 
 
 def is_single(column: Any) -> bool:
-    """Whether a cell is one value, which :func:`texts` can read."""
+    """Whether a cell is one value, which `texts` can read."""
     return storage(column) not in ("vector", "other")
 
 
@@ -114,14 +114,14 @@ def _is_view(kind: Any) -> bool:
 
 
 def holds_texts(kind: Any) -> bool:
-    """Whether a column of that type has texts in its cells, or lists of them."""
+    """Whether a column of that type has strings in its cells, or lists of them."""
     if pa.types.is_nested(kind):
         return any(holds_texts(kind.field(i).type) for i in range(kind.num_fields))
     return _is_string(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def decoded(column: Any) -> Any:
-    """Dictionaries of string views, which Arrow cannot decode, as texts; others as they are."""
+    """Dictionaries of string views, which Arrow cannot decode, as strings; others as they are."""
     if not (pa.types.is_dictionary(column.type) and _is_view(column.type.value_type)):
         return column
     chunks = [c.dictionary.cast(pa.large_string()).take(c.indices) for c in column.chunks]
@@ -129,7 +129,7 @@ def decoded(column: Any) -> Any:
 
 
 def without_views(column: Any) -> Any:
-    """String views, for which Arrow has few functions, as ``large_string``; others as they are."""
+    """String views, for which Arrow has few functions, as `large_string`; others as they are."""
     return column.cast(pa.large_string()) if _is_view(column.type) else column
 
 
@@ -158,7 +158,7 @@ def _is_date(kind: Any) -> bool:
 
 
 def texts(column: Any) -> Any:
-    """A column of single values as ``large_string``; missing, NaN and blank cells are null.
+    """A column of single values as `large_string`; missing, NaN and blank cells are null.
 
     A number has one form, whatever the column's type: 1, 1.0 and "1" are all "1", since an integer
     column turns into floats when a cell is missing.
@@ -181,14 +181,14 @@ def texts(column: Any) -> Any:
 
 
 def numbers(column: Any, kind: str, name: str, width: int, where: Callable[[int], str]) -> Any:
-    """A column as float64 in shape [rows, width], NaN where a value is missing.
+    """A column as float64 in shape [rows, width], NaN if a value is missing.
 
     Args:
         column: The column, or some rows of it.
         kind: number, date (seconds since 1970) or vector.
         name: The column's name, for messages.
         width: Numbers in a row.
-        where: How messages call a row of ``column``.
+        where: How messages call a row of `column`.
     """
     stored = storage(column)
     if stored == "category":
@@ -278,7 +278,7 @@ def _first_bad(cells: Any, kind: str) -> int:
 
 
 def parses(cells: Any, kind: str) -> bool:
-    """Whether all texts can be read as that kind, number or date."""
+    """Whether all strings can be read as that kind, number or date."""
     try:
         _parsed(cells, kind)
     except pa.ArrowInvalid:

@@ -1,6 +1,6 @@
 """Reading CSV, TSV and other text files, with Arrow.
 
-Python reads a file only where Arrow refused it, to find the line that is wrong.
+Python reads a file only if Arrow refused it, to find the line that is wrong.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class CsvTable(TableSource):
         )
 
     def _rows(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """(line, cells) of all rows but the names, as Python reads them; ``strict`` on quotes."""
+        """(line, cells) of all rows but the names, as Python reads them; `strict` on quotes."""
         encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
         with self.open() as file:
             text = io.TextIOWrapper(file, encoding, errors="replace", newline="")
@@ -246,7 +246,7 @@ class CsvTable(TableSource):
                 before = rows.line_num
 
     def undecodable(self) -> DataError | None:
-        """The error for the first line that cannot be decoded, ``None`` where there is none."""
+        """The error for the first line that cannot be decoded, `None` if there is none."""
         decoder = codecs.getincrementaldecoder(self.encoding)()
         line = 1
         with self.open() as file:
@@ -302,7 +302,7 @@ def _codec(encoding: str) -> str:
 def _guess_delimiter(head: str, most_usual: str | None = None) -> str:
     """The delimiter that splits the first lines into the same number of cells, the more the better.
 
-    Or ``most_usual``, if one of these lines has it.
+    Or `most_usual`, if one of these lines has it.
     """
     lines = head.splitlines()[:20]
     lines = [line for line in (lines[:-1] if len(head) >= _HEAD else lines) if line.strip()]

@@ -23,7 +23,7 @@ OF_EDGES = ("source_column", "target_column", "weight_column")
 
 
 def table_kind(path: str | Path, role: str, suffixes: Sequence[str] = SUFFIXES) -> str:
-    """The ending of a table's file without ``.gz``, if it is one of ``suffixes`` and exists.
+    """The ending of a table's file without `.gz`, if it is one of `suffixes` and exists.
 
     Args:
         path: The file.
@@ -53,7 +53,7 @@ def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
     """Raises an error for files that do not exist, and for columns that they do not have.
 
     Args:
-        edges, nodes, **options: See :func:`lgcn.from_tables`. Only paths are checked.
+        edges, nodes, **options: See `lgcn.from_tables`. Only paths are checked.
     """
     check_unknown_nodes(options.get("unknown_nodes", "error"))
     kinds = {

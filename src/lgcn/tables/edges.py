@@ -34,7 +34,7 @@ _PIECES = 64  # of the rows, so that no thread waits long for another
 class EdgeList:
     """Edges in node numbers, in parts: no self-loops, no unknown nodes; these are counted.
 
-    ``weights`` is ``None`` where all are one.
+    `weights` is `None` if all are one.
     """
 
     sources: list[Any] = field(default_factory=list)
@@ -45,7 +45,7 @@ class EdgeList:
     num_self_loops: int = 0
 
 
-class Adjacency(NamedTuple):
+class SortedEdges(NamedTuple):
     """The rows of a graph, and the number of duplicate edges that were left out."""
 
     rows: CSR
@@ -66,7 +66,7 @@ def read_edges(
 
     Args:
         table: The edge table.
-        source_column, target_column, weight_column: Its columns, no weights where that is ``None``.
+        source_column, target_column, weight_column: Its columns; no weights if that is `None`.
         index: The nodes.
         nodes: The node table's name, for messages.
         drop_unknown: Leave out edges that name no node, instead of refusing the table.
@@ -118,18 +118,13 @@ def _find(table: TableSource, batch: Any, name: str, index: NodeIndex, first: in
 
 def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
     column = batch.column(name)
-    kind = column.type
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not number and not pa.types.is_null(kind):
+    if not holds_weights(column):
         raise DataError(
             f"{table.name}: weight_column must name a column of numbers, got {name!r}, "
-            f"which holds {kind}"
+            f"which holds {column.type}"
         )
     column = column.cast(pa.float64(), safe=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Zero is added since -0.0 sorts before all other weights.
-        weights = column.to_numpy(zero_copy_only=False).astype(np.float32) + np.float32(0)
-        wrong = ~((weights >= 0) & (weights < np.inf))  # also true of NaN
+    weights, wrong = edge_weights(column.to_numpy(zero_copy_only=False))
     if wrong.any():
         row = int(wrong.argmax())
         got = column[row].as_py()
@@ -139,6 +134,21 @@ def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
             "Correct the cell, or omit weight_column"
         )
     return weights
+
+
+def holds_weights(column: Any) -> bool:
+    """Whether a column holds numbers, or nothing at all."""
+    kind = column.type
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(number or pa.types.is_null(kind))
+
+
+def edge_weights(values: Any) -> tuple[Any, Any]:
+    """Weights in float32, and a mask of those that are not finite numbers of at least 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Zero is added since -0.0 sorts before all other weights.
+        weights = values.astype(np.float32) + np.float32(0)
+        return weights, ~((weights >= 0) & (weights < np.inf))  # also true of NaN
 
 
 def _unknown_nodes(
@@ -156,7 +166,7 @@ def _unknown_nodes(
     hint = ""
     if edges.num_unknown == edges.num_rows:
         hint = (
-            f"None fits: an id of {nodes} is {quoted(example)}. Check that id_column, "
+            f"No edge fits: the ids of {nodes} look like {quoted(example)}. Check that id_column, "
             "source_column and target_column name the right columns, and that both tables write "
             "ids alike. "
         )
@@ -175,19 +185,19 @@ def to_adjacency(
     *,
     directed: bool,
     keep_duplicates: bool = False,
-) -> Adjacency:
+) -> SortedEdges:
     """Sorts edges into ascending rows; of duplicate edges the heaviest stays.
 
-    Row i lists the sources of the edges to node i, and with ``directed=False`` the targets of the
+    Row i lists the sources of the edges to node i, and with `directed=False` the targets of the
     edges from it, too. The lists are emptied on the way, so that their memory is free.
 
     Args:
         sources, targets: Node numbers (int32), in any number of parts; no self-loops.
-        weights: Finite float32 of at least zero, in the same parts; ``None`` where all are one.
+        weights: Finite float32 of at least zero, in the same parts; `None` if all are one.
         num_nodes: Number of rows.
         directed: Whether only an edge's target aggregates from its source.
         keep_duplicates: Whether duplicate edges all stay, the lighter first.
-            (default: ``False``)
+            (default: `False`)
     """
     source, target = _join(sources), _join(targets)
     bits = np.empty(0, np.int32) if weights is None else _join(weights).view(np.int32)
@@ -220,7 +230,7 @@ def to_adjacency(
         torch.from_numpy(col),
         None if weight is None else torch.from_numpy(weight),
     )
-    return Adjacency(rows, num_edges - num_entries // (1 if directed else 2))
+    return SortedEdges(rows, num_edges - num_entries // (1 if directed else 2))
 
 
 def _join(parts: list[Any]) -> Any:
@@ -232,7 +242,7 @@ def _join(parts: list[Any]) -> Any:
 
 
 def _cut(rowptr: Any, pieces: int) -> Any:
-    """Bounds of ``pieces`` groups of rows that have about as many entries each."""
+    """Bounds of `pieces` groups of rows that have about as many entries each."""
     cuts = np.searchsorted(rowptr, np.arange(1, pieces) * (rowptr[-1] / pieces))
     return np.concatenate([[0], cuts, [len(rowptr) - 1]]).clip(0, len(rowptr) - 1)
 
@@ -275,7 +285,7 @@ def _place(
 
 @jit
 def _insertion_sort(row: Any) -> None:
-    """Half the time of ``sort`` on the usual short rows."""
+    """Half the time of `sort` on the usual short rows."""
     for e in range(1, row.shape[0]):
         key = row[e]
         place = e

@@ -29,7 +29,7 @@ from lgcn.utils.numbers import whole_number
 from lgcn.utils.row_blocks import row_blocks
 
 FORMAT = 1
-# Features are stored sparse where there are many and few of them differ from zero. A sparse entry
+# Features are stored sparse if there are many and few of them differ from zero. A sparse entry
 # takes three times the memory of a dense one, and a dense product is several times faster.
 SPARSE_WIDTH, SPARSE_SHARE = 256, 0.1
 
@@ -45,15 +45,15 @@ class ColumnInfo(NamedTuple):
 class FeatureEncoder:
     """Columns of a table as a feature matrix: numbers scaled, categories one-hot, texts TF-IDF.
 
-    ========  ====================================================================================
-    number    (value - mean) / deviation; a missing value counts as the mean. Booleans are 0 and 1
-    date      the same of the seconds since 1970 (of a time of day or a duration: its seconds)
-    vector    a list of numbers per row, each scaled like a number column
-    category  one feature per category, 1 where the row has it; missing and unseen: all zero
-    text      TF-IDF of the most frequent words, by scikit-learn's ``TfidfVectorizer``
-    ========  ====================================================================================
+    | kind | features |
+    |---|---|
+    | number | (value - mean) / deviation; missing values count as the mean. Booleans are 0 and 1 |
+    | date | the same of the seconds since 1970 (of a time of day or a duration: its seconds) |
+    | vector | a list of numbers per row, each scaled like a number column |
+    | category | one feature per category, 1 if the row has it; missing and unseen: all zero |
+    | text | TF-IDF of the most frequent words, by scikit-learn's `TfidfVectorizer` |
 
-    Made by :meth:`fit`, which learns from the allowed rows only, or by :meth:`from_dict`. ``notes``
+    Made by `fit`, which learns from the allowed rows only, or by `from_dict`. `notes`
     says what a user should know: which columns were left out, and why.
     """
 
@@ -80,12 +80,12 @@ class FeatureEncoder:
         """Learns scales, categories and words.
 
         Args:
-            table: A ``pyarrow.Table`` of feature columns, no ids or labels.
+            table: A `pyarrow.Table` of feature columns, no ids or labels.
             rows: Boolean mask of the rows to learn from: training rows and rows without a label.
             numeric, categorical, text: Columns of these kinds. (default: what
-                :func:`lgcn.tables.column_kinds.infer` takes a column for)
+                `lgcn.tables.column_kinds.infer` takes a column for)
             ignore: Columns to leave out. (default: none)
-            max_words: Features of a text column at most. (default: 2000)
+            max_words: Largest number of features of a text column. (default: 2000)
             first_line: Line of the first row in its file; messages then speak of lines. (default:
                 of rows, counted from 0)
         """
@@ -106,8 +106,8 @@ class FeatureEncoder:
         )
         if not rows.any():
             raise DataError(
-                "there is no row to learn the features' scales from: all rows are validation or "
-                "test rows, or the table is empty. Have some training rows"
+                "no row is left to learn the features' scales from: all rows are validation or "
+                "test rows, or the table is empty. Label some rows for training"
             )
         columns: list[ColumnEncoder] = []
         notes: list[str] = []
@@ -153,19 +153,19 @@ class FeatureEncoder:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One name per feature: ``age``, ``embedding[0]``, ``color=red``, ``title:graph``."""
+        """One name per feature: `age`, `embedding[0]`, `color=red`, `title:graph`."""
         return tuple(name for column in self._columns for name in column.feature_names())
 
     def transform(self, table: Any, *, first_line: int | None = None) -> Tensor:
         """The features of a table's rows, [N, F] in float32.
 
-        The layout is ``sparse_csr`` where the encoder gives many features of which few differ from
-        zero. Other columns are ignored. Categories that :meth:`fit` did not see
-        become zeros, with one warning per column.
+        The layout is `sparse_csr` if the encoder gives many features of which few differ from zero.
+        Other columns are ignored. Categories that `fit` did not see become zeros, with one warning
+        per column.
 
         Args:
-            table: A ``pyarrow.Table`` that has all of :attr:`columns`.
-            first_line: As in :meth:`fit`.
+            table: A `pyarrow.Table` that has all of `columns`.
+            first_line: As in `fit`.
         """
         unseen = {column.name: Counter[str]() for column in self._columns}
         there = set(table.column_names)
@@ -173,7 +173,7 @@ class FeatureEncoder:
         if missing:
             raise DataError(
                 f"the table lacks the column{'s' if len(missing) > 1 else ''} {listed(missing)}, "
-                "which the features are made of: add them, with empty cells where nothing is "
+                "which the features are made of: add them, with empty cells if nothing is "
                 f"known; {column_hint(missing[0], table.column_names)}"
             )
         _check_distinct(name for name in table.column_names if name in unseen)
@@ -239,7 +239,7 @@ class FeatureEncoder:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that :meth:`from_dict` needs, as JSON can hold it."""
+        """Everything that `from_dict` needs, as JSON can hold it."""
         return {
             "format": FORMAT,
             "sparse": self._sparse,
@@ -249,7 +249,7 @@ class FeatureEncoder:
 
     @classmethod
     def from_dict(cls, stored: Any) -> FeatureEncoder:
-        """The encoder that :meth:`to_dict` described; anything else raises ``DataError``."""
+        """The encoder that `to_dict` described; anything else raises `DataError`."""
         what = "a stored encoder"
         stored = stored_json.fields(stored, what, "format", "sparse", "columns", "notes")
         if type(stored["format"]) is not int or stored["format"] != FORMAT:
@@ -295,4 +295,4 @@ def _check_named(table: Any, **named: str | Sequence[str]) -> dict[str, str]:
 def _check_distinct(names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            raise DataError(f"{count} columns have the name {name!r}; give each a name of its own")
+            raise DataError(f"{count} columns have the name {name!r}; rename all but one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -16,7 +16,13 @@ from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.edges import read_edges, to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex
-from lgcn.tables.nodes import NodeOptions, column_names, node_data, read_nodes
+from lgcn.tables.nodes import (
+    NodeArguments,
+    NodeOptions,
+    column_names,
+    node_data,
+    read_nodes,
+)
 from lgcn.tables.open_table import open_table
 from lgcn.tables.table_source import TableSource
 
@@ -31,8 +37,8 @@ class Imported:
     Attributes:
         graph: The graph.
         notes: What a user should know about the import, one sentence each.
-        counts: Rows of the tables (``node_rows``, ``edge_rows``), and edges that were left out:
-            ``unknown_endpoints`` name no node, ``self_loops``, and ``duplicates`` of other edges
+        counts: Rows of the tables (`node_rows`, `edge_rows`), and edges that were left out:
+            `unknown_endpoints` name no node, `self_loops`, and `duplicates` of other edges
             (in an undirected graph, in either direction).
     """
 
@@ -117,51 +123,27 @@ def import_tables(
     edges: Any,
     nodes: Any,
     *,
-    label_column: str | Sequence[str] | None = None,
     id_column: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
     directed: bool = False,
-    split_column: str | None = None,
-    labels_per_class: int | None = None,
-    val: float | None = None,
-    test: float | None = None,
-    split_seed: int = 0,
-    label_separator: str | None = None,
-    numeric_columns: str | Sequence[str] = (),
-    categorical_columns: str | Sequence[str] = (),
-    text_columns: str | Sequence[str] = (),
     ignore_columns: str | Sequence[str] = (),
     unknown_nodes: str = "error",
     delimiter: str | None = None,
     encoding: str = "utf-8",
     name: str | None = None,
-    encoder: FeatureEncoder | None = None,
-    label_names: Sequence[str] | None = None,
+    **node_options: Unpack[NodeArguments],
 ) -> Imported:
-    """As :func:`from_tables`, with notes and counts instead of warnings.
+    """Like `from_tables`, with notes and counts instead of warnings.
 
     Args:
-        edges, nodes and all others: See :func:`from_tables`.
+        edges, nodes and all others: See `from_tables`.
     """
     check_unknown_nodes(unknown_nodes)
-    options = NodeOptions.named(
-        label_column=label_column,
-        label_separator=label_separator,
-        label_names=label_names,
-        split_column=split_column,
-        labels_per_class=labels_per_class,
-        val=val,
-        test=test,
-        split_seed=split_seed,
-        numeric_columns=numeric_columns,
-        categorical_columns=categorical_columns,
-        text_columns=text_columns,
-        encoder=encoder,
-    )
+    options = NodeOptions.named(**node_options)
     source = open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
-    # Before the long work on the nodes, since it is where most mistakes are.
+    # Before the long work on the nodes: most mistakes are in the edges.
     edge_source = None
     if edges is not None:
         edge_source = open_table(edges, "edges", delimiter=delimiter, encoding=encoding)

@@ -1,8 +1,8 @@
-"""A hash table from texts to their numbers, with open addressing, as kernels over plain arrays.
+"""A hash table from strings to their numbers, with open addressing, as kernels over plain arrays.
 
-Text i is the bytes of ``data`` from ``first[i]`` to ``first[i + 1]``. A slot is empty, or holds a
-text's number and half of its hash. :class:`lgcn.tables.ids.NodeIndex` fills a table once,
-:class:`lgcn.store.growing_index.GrowingIndex` adds to it.
+String i is the bytes of `data` from `first[i]` to `first[i + 1]`. A slot is empty, or holds a
+string's number and half of its hash. `lgcn.tables.ids.NodeIndex` fills a table once,
+`lgcn.store.growing_index.GrowingIndex` adds to it.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -17,12 +17,11 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-import lgcn.ops.cpu  # noqa: F401  (starts Numba's threads without changing torch's)
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.splitmix import STEP, mix
 
 EMPTY = -1
-NUMBER = (1 << 32) - 1  # the half of a slot with the text's number; the other is of its hash
+NUMBER = (1 << 32) - 1  # the half of a slot with the string's number; the other is of its hash
 _BLOCK = 256
 
 
@@ -72,7 +71,7 @@ def _same(a: Any, a_start: int, b: Any, b_start: int, size: int) -> Any:
 
 @jit
 def _slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, slots: Any) -> Any:
-    """The slot of a text with hash h, or the empty slot where it belongs."""
+    """The slot of a string with hash h, or the empty slot where it belongs."""
     last = slots.shape[0] - 1
     place = h & last
     while slots[place] != EMPTY:
@@ -88,7 +87,7 @@ def _slot_of(h: int, data: Any, start: int, end: int, first: Any, known: Any, sl
 
 @jit
 def fill_slots(first: Any, data: Any, slots: Any) -> Any:
-    """Puts all texts into empty slots; gives the first two that are equal, else -1 and -1."""
+    """Puts all strings into empty slots; returns the first two that are equal, else -1 and -1."""
     for i in range(first.shape[0] - 1):
         h = _hash(data, first[i], first[i + 1])
         place = _slot_of(h, data, first[i], first[i + 1], first, data, slots)
@@ -109,9 +108,9 @@ def add_to_slots(
     size: int,
     found: Any,
 ) -> Any:
-    """Adds the texts numbered ``new`` to a table of ``size`` texts that has room for them.
+    """Adds the strings numbered `new` to a table of `size` strings that has room for them.
 
-    Writes their numbers to ``found``, and gives the new size. Texts may be equal.
+    Writes their numbers to `found`, and gives the new size. Texts may be equal.
     """
     for i in new:
         start, end = wanted_first[i], wanted_first[i + 1]
@@ -132,7 +131,7 @@ def add_to_slots(
 def find_in_slots(
     wanted_first: Any, wanted: Any, first: Any, data: Any, slots: Any, found: Any
 ) -> None:
-    """Writes the number of each wanted text to ``found``, -1 where it is not in the table.
+    """Writes the number of each wanted string to `found`, -1 if it is not in the table.
 
     Most of the time is spent waiting for memory. So a block of texts goes step by step: the loads
     of a step do not depend on each other, and the processor waits for many of them at once.

@@ -23,7 +23,7 @@ _MAX_INT64 = pa.scalar(2**63 - 1, pa.uint64())
 def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = None) -> Any:
     """A column of ids as one Arrow array of int64, string or large_string.
 
-    Whole numbers may be stored as floats, as pandas does where a cell is missing. Missing entries
+    Whole numbers may be stored as floats, as pandas does if a cell is missing. Missing entries
     stay missing.
 
     Args:
@@ -92,8 +92,8 @@ class NodeIndex:
             no missing entry.
 
     Attributes:
-        repeated: The positions of the first two equal entries, ``None`` if all differ.
-        example: One of the ids, ``None`` where there are none.
+        repeated: The positions of the first two equal entries, `None` if all differ.
+        example: One of the ids, `None` if there are none.
     """
 
     def __init__(self, ids: Any) -> None:

@@ -39,9 +39,9 @@ _SPLITS = {
 class ColumnLabels(NamedTuple):
     """The labels of a table's rows.
 
-    ``y`` is [N] with -1 where no class is known, or [N, L] of zeros and ones (rows of zeros where
-    nothing is known); ``names`` the classes or labels; ``known`` the rows that have a label;
-    ``notes`` what a user should know about cells that count as empty.
+    `y` is [N] with -1 if no class is known, or [N, L] of zeros and ones (rows of zeros if
+    nothing is known); `names` the classes or labels; `known` the rows that have a label;
+    `notes` what a user should know about cells that count as empty.
     """
 
     y: Tensor
@@ -61,17 +61,17 @@ def read_label_columns(
     """Reads the label column or columns of a table.
 
     One column is one class per row. Blanks around a name do not count, and a row with an empty cell
-    can be predicted. A column of lists, or of strings that ``separator`` splits, is several labels
+    can be predicted. A column of lists, or of strings that `separator` splits, is several labels
     per row.
     Several columns are one label each, with 0 and 1 or false and true in them; a row with an empty
-    cell in any of them can be predicted. Words for nothing (:data:`EMPTY_WORDS`, such as NA or NaN)
-    count as empty cells, and so does -1 among classes 0, 1, ... (but not where the classes are -1
+    cell in any of them can be predicted. Words for nothing (`EMPTY_WORDS`, such as NA or NaN)
+    count as empty cells, and so does -1 among classes 0, 1, ... (but not if the classes are -1
     and 1). The notes say what counted as empty.
 
     Args:
-        table: A ``pyarrow.Table``.
+        table: A `pyarrow.Table`.
         columns: Name of the column, or names of several.
-        separator: Separates the labels in a cell, such as ``";"``. (default: a cell is one label)
+        separator: Separates the labels in a cell, such as `";"`. (default: a cell is one label)
         names: The labels that a model knows; others are an error, and a table need not have any.
             (default: those in the table, sorted, numbers by size)
         first_line: Line of the first row in its file; messages then speak of lines. (default: of
@@ -125,10 +125,10 @@ def read_split(
     split, and so is a row without a label, which cannot be trained on or scored.
 
     Args:
-        table: A ``pyarrow.Table``.
+        table: A `pyarrow.Table`.
         column: Name of the column.
         known: Boolean mask of the rows that have a label.
-        first_line: As in :func:`read_label_columns`.
+        first_line: As in `read_label_columns`.
     """
     split = _words(
         one_column(table, column, "split_column"),
@@ -154,7 +154,7 @@ def _words(
     where: Callable[[int], str],
     remedy: str = "",
 ) -> Any:
-    """The number that stands for each cell's word, in any case; -1 where the cell is empty."""
+    """The number that stands for each cell's word, in any case; -1 if the cell is empty."""
     if not is_single(column):
         raise DataError(f"{what} holds {column.type}; want {wanted}")
     cells = pc.utf8_lower(texts(column))
@@ -177,13 +177,13 @@ def _is_list(kind: Any) -> bool:
 def _without_empty(
     cells: Any, column: str, names: Sequence[str] | None, *, minus_one: bool = False
 ) -> tuple[Any, tuple[str, ...]]:
-    """The cells with null where a text stands for nothing, and a note on these.
+    """The cells with null if a string stands for nothing, and a note on these.
 
     Args:
-        cells: What :func:`texts` returns.
+        cells: What `texts` returns.
         column: Its name.
         names: The labels that a model knows, which are never nothing. (default: any)
-        minus_one: Whether -1 is nothing among whole numbers of at least 0. (default: ``False``)
+        minus_one: Whether -1 is nothing among whole numbers of at least 0. (default: `False`)
     """
     words = set(EMPTY_WORDS.to_pylist())
     if minus_one and pc.any(pc.equal(cells, "-1")).as_py():
@@ -240,7 +240,7 @@ def _classes(
 def _codes(
     cells: Any, column: str, classes: Sequence[str], where: Callable[[int], str]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The number of each cell's class, -1 where it is null."""
+    """The number of each cell's class, -1 if it is null."""
     index = pc.index_in(cells, value_set=pa.array(list(classes), pa.large_string()))
     codes: np.ndarray[Any, np.dtype[np.int64]] = pc.fill_null(index, -1).to_numpy().astype(np.int64)
     wrong = (codes < 0) & pc.is_valid(cells).to_numpy()

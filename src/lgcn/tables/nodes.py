@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from lgcn.errors import DataError, UsageError
+from lgcn.errors import DataError, UsageError, did_you_mean
 from lgcn.graph import Graph
 from lgcn.graph.splits import fraction_split, random_split
 from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
@@ -25,7 +25,7 @@ ID_NAMES = ("id", "node", "node_id")
 
 
 class NodeArguments(TypedDict, total=False):
-    """What a user says about a node table's columns, see :func:`lgcn.from_tables`."""
+    """What a user says about a node table's columns, see `lgcn.from_tables`."""
 
     label_column: str | Sequence[str] | None
     label_separator: str | None
@@ -43,7 +43,7 @@ class NodeArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """The role of each column of a node table, and how to split; see :func:`lgcn.from_tables`."""
+    """The role of each column of a node table, and how to split; see `lgcn.from_tables`."""
 
     label_columns: Sequence[str] = ()
     label_separator: str | None = None
@@ -72,7 +72,7 @@ class NodeOptions:
             )
         if chosen and not self.label_columns:
             raise UsageError(
-                f"{chosen[0]} needs labels to split by. Name their column in label_column"
+                f"a split by {chosen[0]} needs labels. Name their column in label_column"
             )
 
     @classmethod
@@ -81,8 +81,8 @@ class NodeOptions:
         unknown = sorted(arguments.keys() - NodeArguments.__annotations__.keys())
         if unknown:
             raise UsageError(
-                f"{unknown[0]} is not an option of a node table. "
-                f"The options are {', '.join(NodeArguments.__annotations__)}"
+                f"{unknown[0]} is not an option of a node table; "
+                f"{did_you_mean(unknown[0], NodeArguments.__annotations__)}"
             )
         given: dict[str, Any] = dict(arguments)
         return cls(
@@ -247,7 +247,7 @@ def node_data(
         options: What the columns are.
         notes: What a user should know is added here.
         name, first_line: The table's name and where its first row is, for messages.
-        need_features: Whether a table without feature columns is an error. (default: ``True``)
+        need_features: Whether a table without feature columns is an error. (default: `True`)
     """
     rowptr = torch.zeros(len(table) + 1, dtype=torch.int32)
     fields: dict[str, Any] = {}

@@ -31,15 +31,15 @@ def read_table(
     delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> Any:
-    """Reads a table, as a ``pyarrow.Table``.
+    """Reads a table, as a `pyarrow.Table`.
 
     Args:
-        source: A path (``.csv``, ``.tsv``, ``.txt``, each also with ``.gz``; ``.parquet``;
-            ``.npz``), a pandas DataFrame, an Arrow table or anything that exports one, or a
+        source: A path (`.csv`, `.tsv`, `.txt`, each also with `.gz`; `.parquet`;
+            `.npz`), a pandas DataFrame, an Arrow table or anything that exports one, or a
             mapping from names to columns. Text files start with a line of column names.
         columns: Which to read. (default: all)
-        delimiter: Between the cells of a text file. (default: a tab in ``.tsv``; in ``.txt``
-            the one of comma, semicolon, tab and bar that the first lines have; in ``.csv`` a
+        delimiter: Between the cells of a text file. (default: a tab in `.tsv`; in `.txt`
+            the one of comma, semicolon, tab and bar that the first lines have; in `.csv` a
             comma, or one of the others if the first lines have no comma)
         encoding: Of a text file; a UTF-8 byte order mark is ignored. (default: UTF-8)
     """
@@ -55,9 +55,9 @@ def open_table(
     """Reads the columns of a table, and leaves the rows for later.
 
     Args:
-        source, delimiter, encoding: See :func:`read_table`.
-        role: What the table is called where it has no file name; of "edges", an ``.npz`` file may
-            hold pairs of nodes as one array ``edges``.
+        source, delimiter, encoding: See `read_table`.
+        role: What the table is called if it has no file name; of "edges", an `.npz` file may
+            hold pairs of nodes as one array `edges`.
     """
     if not isinstance(source, str | Path):
         return _Held(role, _to_arrow(source, role))
@@ -146,7 +146,7 @@ def _to_arrow(source: Any, role: str) -> Any:
     except _NO_COLUMN as error:
         raise DataError(
             f"{role}: cannot make an Arrow table of the {type(source).__name__}: "
-            f"{first_line_of(error)}. Give each column one type and a name of its own"
+            f"{first_line_of(error)}. Give each column one type and its own name"
         ) from error
     raise UsageError(
         f"{role} must be a path, a pandas DataFrame, an Arrow table or a dict of columns, "
@@ -201,7 +201,7 @@ def _from_columns(columns: Mapping[Any, Any], name: str) -> Any:
 
 
 def to_column(values: Any, column: str, name: str) -> Any:
-    """An Arrow array of what may be a column; in messages, of table ``name``."""
+    """An Arrow array of what may be a column; in messages, of table `name`."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     try:
@@ -225,7 +225,7 @@ def to_column(values: Any, column: str, name: str) -> Any:
 
 
 def _from_npz(path: Path, role: str) -> Any:
-    """Every array of an ``.npz`` file as a column."""
+    """Every array of an `.npz` file as a column."""
     read_npz(path, ())  # names what is damaged
     with zipfile.ZipFile(path) as archive:
         names = [file.removesuffix(".npy") for file in archive.namelist()]

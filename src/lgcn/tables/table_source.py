@@ -33,17 +33,17 @@ class TableSource:
     def read(
         self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
     ) -> Any:
-        """The table; ``types`` are those of columns in text files. (default: guessed)"""
+        """The table; `types` are those of columns in text files. (default: guessed)"""
         raise NotImplementedError
 
     def batches(
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:
-        """The rows in record batches; ``why`` explains the types where a cell has another."""
+        """The rows in record batches; `why` explains the types if a cell has another."""
         raise NotImplementedError
 
     def batch_memory(self, num_columns: int) -> int:
-        """Approximate memory in bytes that :meth:`batches` needs at a time."""
+        """Approximate memory in bytes that `batches` needs at a time."""
         return 0
 
     def where(self, rows: Sequence[int]) -> list[str]:
@@ -51,11 +51,11 @@ class TableSource:
         return [f"row {row}" for row in rows]
 
     def first_line(self, num_rows: int) -> int | None:
-        """The line of row 0 if every later row is one line on, else ``None``."""
+        """The line of row 0 if every later row is one line on, else `None`."""
         return None
 
     def column(self, argument: str, name: str) -> str:
-        """``name`` if there is such a column."""
+        """`name` if there is such a column."""
         if name not in self.columns:
             raise UsageError(
                 f"{self.name}: {argument} must be one of its columns, got {quoted(name)}; "
@@ -80,7 +80,7 @@ class TableSource:
     def _sound(self, table: Any, first_row: int = 0) -> Any:
         """Rows of this table, after a check that their strings are UTF-8.
 
-        Arrow takes that for granted where a program says so. Dictionaries of string views, for
+        Arrow takes that for granted if a program says so. Dictionaries of string views, for
         which it has few functions, become plain texts.
         """
         for place, column in enumerate(table.columns):

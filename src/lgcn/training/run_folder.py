@@ -18,7 +18,7 @@ notice if the run is replaced while they read it, and raise an error.
 
 A run folder may come from an untrusted source. No code in it is executed. It cannot make the
 program write to other files or skip checks: its settings must pass
-:mod:`lgcn.datasets.stored_options`.
+:func:`lgcn.datasets.registry.check_options`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lgcn.datasets.stored_options import check_options
+from lgcn.datasets.registry import check_options
 from lgcn.errors import (
     START_AGAIN,
     CheckpointError,

@@ -17,7 +17,7 @@ from lgcn.utils.limits import MAX_UNPACKED, MAX_UNPACKED_RATIO
 
 
 def read_npy(path: Path) -> Any:
-    """The array in a ``.npy`` file."""
+    """The array in a `.npy` file."""
     try:
         with open_plain(path) as file:
             if file.read(2) != b"PK":
@@ -34,7 +34,7 @@ def read_npy(path: Path) -> Any:
 
 
 def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """The named arrays in a ``.npz`` file; missing optional ones are omitted."""
+    """The named arrays in a `.npz` file; missing optional ones are omitted."""
     try:
         open_plain(path).close()
         archive = np.load(path, allow_pickle=False)
@@ -85,7 +85,7 @@ def _check_member(archive: zipfile.ZipFile, name: str) -> None:
 
 
 def _check_header(file: IO[bytes], size: int) -> None:
-    """Raises ValueError where an array claims more bytes than its file has."""
+    """Raises ValueError if an array claims more bytes than its file has."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -109,12 +109,12 @@ def check_array(
     low: float | None = None,
     high: float | None = None,
 ) -> Any:
-    """Returns ``array`` if it holds finite numbers of the wanted shape and range.
+    """Returns `array` if it holds finite numbers of the wanted shape and range.
 
     Args:
         array: What to check.
         name, path: Named in the error.
-        shape: Length of every dimension, ``None`` for any.
+        shape: Length of every dimension, `None` for any.
         integer: Whether to accept only integers. (default: all real numbers)
         low, high: Smallest and largest allowed value. (default: any)
     """

@@ -1,6 +1,6 @@
 """Files that are written completely or not at all, JSON that is read with limits, and locks.
 
-A file is written to a temporary file beside it, ``.NAME.XXXXXXXX.lgcn-tmp``, which is renamed when
+A file is written to a temporary file beside it, `.NAME.XXXXXXXX.lgcn-tmp`, which is renamed when
 it is complete. The writer holds a lock on the temporary file. One that a killed writer left is not
 locked, and the next writer of the same file removes it.
 """
@@ -38,17 +38,17 @@ _STREAMS = re.compile("/dev/(stdout|stderr|fd/.*)|/proc/.*")
 
 @contextmanager
 def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterator[Path]:
-    """Yields a temporary path beside ``path`` that replaces it if no exception is raised.
+    """Yields a temporary path beside `path` that replaces it if no exception is raised.
 
     A file that is replaced keeps its mode. The folder is synced, so that the file survives a power
-    failure. If writing fails, :class:`lgcn.errors.WriteError` names the path and a remedy.
+    failure. If writing fails, `lgcn.errors.WriteError` names the path and a remedy.
 
     Args:
         path: The file. Parent folders are created as needed.
-        follow: If ``path`` is a link, replace its target and keep the link. Use ``False`` in
+        follow: If `path` is a link, replace its target and keep the link. Use `False` in
             folders that may come from a stranger, where a link could point anywhere: it replaces
-            the link. (default: ``True``)
-        streams: If ``path`` is a pipe or a device such as ``/dev/stdout``, yield ``path`` itself,
+            the link. (default: `True`)
+        streams: If `path` is a pipe or a device such as `/dev/stdout`, yield `path` itself,
             to be written from start to end. (default: refuse it)
     """
     concerned = [path, *path.parents]
@@ -81,7 +81,7 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """Yields a new folder beside ``path`` that replaces it in one step if no exception is raised.
+    """Yields a new folder beside `path` that replaces it in one step if no exception is raised.
 
     Until then the old folder is unchanged. It is removed with everything in it.
     """
@@ -103,10 +103,10 @@ def replaced_folder(path: Path) -> Iterator[Path]:
 
 
 def exchange(new: Path, old: Path) -> None:
-    """Swaps two folders in one step, so that a killed process leaves one of them at ``old``.
+    """Swaps two folders in one step, so that a killed process leaves one of them at `old`.
 
     A rename cannot replace a folder that has files. Systems that cannot swap need three renames:
-    for a moment nothing is at ``old``, but there is never a mixture.
+    for a moment nothing is at `old`, but there is never a mixture.
     """
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is not None:
@@ -140,7 +140,7 @@ def write_json(path: Path, value: Any, *, follow: bool = True) -> None:
 def read_json(path: Path, kind: type[LGCNError] = DataError, limit: int = MAX_JSON) -> Any:
     """The content of a JSON file that anyone may have written.
 
-    A missing file is a ``FileNotFoundError``. Any other failure is an error of ``kind``.
+    A missing file is a `FileNotFoundError`. Any other failure is an error of `kind`.
     """
     try:
         with open_plain(path) as file:
@@ -160,7 +160,7 @@ def parse_json(data: bytes, *, finite: bool = False) -> Any:
 
     Args:
         data: The text in UTF-8.
-        finite: Refuse NaN and infinity, which are not valid JSON. (default: ``False``)
+        finite: Refuse NaN and infinity, which are not valid JSON. (default: `False`)
     """
     try:
         value = json.loads(data.decode("utf-8"), parse_constant=_no_constant if finite else None)
@@ -190,7 +190,7 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether ``path`` is a pipe or a device, which is written to and never replaced."""
+    """Whether `path` is a pipe or a device, which is written to and never replaced."""
     if _STREAMS.fullmatch(str(path.absolute())):
         return path.exists()
     try:
@@ -201,7 +201,7 @@ def is_stream(path: Path) -> bool:
 
 
 def cannot_write(path: Path, error: OSError) -> WriteError:
-    """The error to raise if ``path`` could not be written."""
+    """The error to raise if `path` could not be written."""
     if error.errno in NO_ROOM:
         return WriteError(
             f"there is not enough room on the disk to write {path}. Free some space, or give a "
@@ -258,7 +258,7 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
 def lock(handle: int) -> bool | None:
     """Locks an open file or folder until the descriptor is closed, or the process ends.
 
-    Returns ``False`` if another process has locked it, ``None`` if the file system has no locks.
+    Returns `False` if another process has locked it, `None` if the file system has no locks.
     """
     if sys.platform == "win32":
         return None
@@ -276,7 +276,7 @@ def lock(handle: int) -> bool | None:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether ``path`` still names the open file or folder."""
+    """Whether `path` still names the open file or folder."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except OSError:
@@ -293,7 +293,7 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Like :func:`sync`, but ignores systems that cannot sync this folder."""
+    """Like `sync`, but ignores systems that cannot sync this folder."""
     try:
         sync(path)
     except OSError as error:
@@ -302,7 +302,7 @@ def sync_folder(path: Path) -> None:
 
 
 def _create(target: Path, mode: int) -> tuple[Path, int]:
-    """A new file beside ``target``, and a descriptor that locks it."""
+    """A new file beside `target`, and a descriptor that locks it."""
     while True:
         temporary = target.with_name("." + private_name(target.name, f".*{SUFFIX}")[1])
         # The kernel applies the umask to the mode; asking for it would change it for a moment.
@@ -332,7 +332,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def _plain_errors(path: Path, concerned: list[Path]) -> Iterator[None]:
-    """Turns errors of the files in ``concerned`` into one line with a remedy."""
+    """Turns errors of the files in `concerned` into one line with a remedy."""
     try:
         yield
     except OSError as error:

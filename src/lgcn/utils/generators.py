@@ -1,7 +1,7 @@
-"""Random generators of a training's own, so that nothing else in the process has a say in them.
+"""Random generators that belong to one training run, so that nothing else can affect them.
 
-Torch's global generator belongs to all threads. Within :func:`drawing_from` the dropout of this
-package draws from the given generators instead, and within :class:`initializing_from` the
+Torch's global generator belongs to all threads. Within `drawing_from` the dropout of this
+package draws from the given generators instead, and within `initializing_from` the
 initialisation of layers does, that of torch's and PyG's too. Both hold for the calling thread
 alone. Outside of them the global generator is used, as users of single layers expect.
 """
@@ -53,7 +53,7 @@ _current = _Current()
 
 
 def current_generator(device: torch.device) -> torch.Generator | None:
-    """The generator for tensors on that device; ``None`` is torch's global generator."""
+    """The generator for tensors on that device; `None` is torch's global generator."""
     generators = _current.generators
     return None if generators is None else generators.on(device)
 

@@ -1,6 +1,6 @@
 """Numba's compiler with the options that all kernels share, and a cache that cannot fail.
 
-Compiled kernels are kept on disk (:mod:`lgcn.training.warmup` says where). If no folder can be
+Compiled kernels are kept on disk (`lgcn.training.warmup` says where). If no folder can be
 written to, or the disk is full, each process compiles them again, with one warning. A damaged file
 is ignored.
 """
@@ -38,7 +38,7 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def jit_parallel(function: Callable[..., Any]) -> Any:
-    """Like :func:`jit`, for a kernel whose ``prange`` loops run on several threads."""
+    """Like `jit`, for a kernel whose `prange` loops run on several threads."""
     _start_threads()
     kernel = _compiled(function, parallel=True)
     kernel.__class__ = _ParallelKernel

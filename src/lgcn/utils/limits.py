@@ -2,13 +2,13 @@
 
 A file from a stranger can claim any size. Sizes that follow from the bytes in the file need no
 limit; these are the others. In addition, whatever does not fit in the memory of the machine is
-refused (:func:`lgcn.utils.memory.check_memory`).
+refused (`lgcn.utils.memory.check_memory`).
 """
 
 MIB = 1 << 20
 MAX_INT32 = 2**31 - 1
 MAX_NODES = MAX_INT32  # of a table or a store: nodes are numbered in 32 bits
-MAX_GRAPH_NODES = 2**40  # of a graph in memory: offsets of so many rows take 8 TB
+MAX_GRAPH_NODES = 2**40  # of a graph in memory: the offsets of that many rows take 8 TB
 
 # JSON takes up to 25 times its size in memory, so 64 MiB can become 1.6 GB. A million class names,
 # or 300,000 epochs of history, take less.

@@ -12,7 +12,7 @@ def hardware_and_versions(device: str = "cpu") -> dict[str, Any]:
     """The processor, the number of torch's threads and the versions of what computes.
 
     Args:
-        device: With ``"cuda"``, also the GPU and the version of CUDA. (default: ``"cpu"``)
+        device: With `"cuda"`, also the GPU and the version of CUDA. (default: `"cpu"`)
     """
     import numba
     import torch

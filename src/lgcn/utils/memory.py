@@ -28,13 +28,13 @@ def machine_memory() -> int:
 def available_memory() -> int | None:
     """Bytes that this process can still allocate, within the machine and its control group.
 
-    ``None`` if the system does not tell, which only Linux does.
+    `None` if the system does not tell, which only Linux does.
     """
     found = []
     with contextlib.suppress(OSError, IndexError, ValueError):
         found.append(_kilobytes(Path("/proc/meminfo"), "MemAvailable:"))
     group = Path("/sys/fs/cgroup")
-    with contextlib.suppress(OSError, IndexError, ValueError):  # "max" is no limit
+    with contextlib.suppress(OSError, IndexError, ValueError):  # "max" means no limit
         limit, taken = (
             int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current")
         )
@@ -44,7 +44,7 @@ def available_memory() -> int | None:
 
 
 def check_memory(size: int, what: str, error: type[LGCNError] = UsageError) -> None:
-    """Raises ``error`` if ``what``, of ``size`` bytes, cannot fit in memory."""
+    """Raises `error` if `what`, of `size` bytes, cannot fit in memory."""
     there = machine_memory()
     if size > there:
         raise error(
@@ -73,7 +73,7 @@ def _kilobytes(path: Path, key: str) -> int:
 
 
 class PeakMemory:
-    """The largest :func:`anonymous_memory` while a block runs, sampled every few milliseconds.
+    """The largest `anonymous_memory` while a block runs, sampled every few milliseconds.
 
     Attributes:
         peak: In bytes, so far.

@@ -10,7 +10,7 @@ from lgcn.errors import UsageError
 
 
 def whole_number(option: str, value: Any, low: int, high: int | None = None) -> int:
-    """``value`` as an int from ``low`` to ``high``, both inclusive."""
+    """`value` as an int from `low` to `high`, both inclusive."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -21,7 +21,7 @@ def whole_number(option: str, value: Any, low: int, high: int | None = None) -> 
 
 
 def real_number(option: str, value: Any, low: float, high: float | None = None) -> float:
-    """``value`` as a finite float from ``low`` to ``high``, both inclusive."""
+    """`value` as a finite float from `low` to `high`, both inclusive."""
     try:
         number = math.nan if isinstance(value, str | bool) else float(value)
     except (TypeError, ValueError, OverflowError):

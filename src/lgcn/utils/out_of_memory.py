@@ -17,7 +17,7 @@ class OutOfMemory(LGCNError, torch.OutOfMemoryError):
 
 @contextlib.contextmanager
 def needs_memory(what: str) -> Iterator[None]:
-    """Turns running out of memory into an error that names ``what`` and how to go on."""
+    """Turns running out of memory into an error that names `what` and a remedy."""
     try:
         yield
     except OutOfMemory:  # the inner context knows better
@@ -37,7 +37,7 @@ def needs_memory(what: str) -> Iterator[None]:
 def empty(
     name: str, shape: Sequence[int], like: Tensor, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """An uninitialised tensor on the device of ``like``, by default of its dtype."""
+    """An uninitialised tensor on the device of `like`, by default of its dtype."""
     dtype = like.dtype if dtype is None else dtype
     gigabytes = torch.Size(shape).numel() * dtype.itemsize / 1e9
     with needs_memory(f"{name} = {list(shape)}, {gigabytes:.2f} GB"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from lgcn.training.state import State
 
-# Called with the name of a step, how much of it is done, and how much there is in all; 0 where the
+# Called with the name of a step, how much of it is done, and how much there is in all; 0 if the
 # total is not known.
 OnProgress = Callable[[str, int, int], None]
 # Called after every epoch with the state of the training.
@@ -23,7 +23,7 @@ OnEpoch = Callable[["State"], None]
 def step_progress(console: Console) -> Iterator[OnProgress | None]:
     """Shows a bar over the steps of long work while the block runs; only on a terminal.
 
-    Gives the callback that moves the bar, ``None`` where there is no terminal.
+    Gives the callback that moves the bar, `None` if there is no terminal.
 
     Args:
         console: Where to show it.
@@ -56,7 +56,7 @@ def epoch_progress(
 ) -> Iterator[OnEpoch | None]:
     """Shows a bar over the epochs while the block runs.
 
-    Gives the callback for :func:`lgcn.training.train`, ``None`` where nothing is shown.
+    Gives the callback for `lgcn.training.train`, `None` if nothing is shown.
 
     Args:
         max_epochs, patience: Those of the training. They bound the number of epochs left.

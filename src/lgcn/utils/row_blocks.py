@@ -8,13 +8,13 @@ from typing import Any
 def row_blocks(
     num_rows: int, size: int, *, at_least_one: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Cuts rows into blocks [start, stop) of ``size`` rows; the last one may be shorter.
+    """Cuts rows into blocks [start, stop) of `size` rows; the last one may be shorter.
 
     Args:
         num_rows: Number of rows.
         size: Rows per block. Anything below 1 counts as 1.
         at_least_one: Yields one empty block if there are no rows, for callers that write the same
-            file header with and without rows. (default: ``False``)
+            file header with and without rows. (default: `False`)
     """
     size = max(1, size)
     for start in range(0, max(num_rows, int(at_least_one)), size):
@@ -24,9 +24,9 @@ def row_blocks(
 def row_blocks_within(
     limit: int, num_rows: int, row_cost: int, rowptr: Any = None, entry_cost: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Cuts rows into blocks [start, stop) that cost at most ``limit``, each as large as possible.
+    """Cuts rows into blocks [start, stop) that cost at most `limit`, each as large as possible.
 
-    A block of one row may cost more. ``rowptr`` is read by bisection, in few places, so that a
+    A block of one row may cost more. `rowptr` is read by bisection, in few places, so that a
     memory-mapped one stays on disk.
 
     Args:

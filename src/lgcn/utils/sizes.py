@@ -9,12 +9,12 @@ _BINARY = {"ki": 1, "kib": 1, "mi": 2, "mib": 2, "gi": 3, "gib": 3, "ti": 4, "ti
 
 
 def parse_memory(value: str | int, option: str = "memory") -> int:
-    """Converts a size such as ``"2GB"`` to a number of bytes.
+    """Converts a size such as `"2GB"` to a number of bytes.
 
     Args:
         value: Bytes as an int, or a number with a unit: kB, MB, GB and TB are powers of 1000, KiB,
             MiB, GiB and TiB powers of 1024.
-        option: Name of the option in the error message. (default: ``"memory"``)
+        option: Name of the option in the error message. (default: `"memory"`)
     """
     wanted = f"{option} must be a size such as '2GB', '512MB' or '1.5GiB', got {value!r}"
     if isinstance(value, int) and not isinstance(value, bool):

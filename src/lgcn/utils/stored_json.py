@@ -9,7 +9,7 @@ from lgcn.errors import DataError
 
 
 def fields(stored: Any, what: str, *names: str) -> Mapping[str, Any]:
-    """Checks for an object with exactly these names; ``what`` is its name in errors."""
+    """Checks for an object with exactly these names; `what` is its name in errors."""
     if not isinstance(stored, Mapping) or set(stored) != set(names):
         got = ", ".join(map(repr, stored)) if isinstance(stored, Mapping) else type(stored).__name__
         raise DataError(f"{what} must have {', '.join(names)} and nothing else, got {got:.200}")
@@ -23,7 +23,7 @@ def truth(value: Any, what: str) -> bool:
 
 
 def strings(values: Any, what: str, *, distinct: bool = False) -> list[str]:
-    """A list of strings that Arrow can hold; if ``distinct``, at least one, none empty or twice."""
+    """A list of strings that Arrow can hold; if `distinct`, at least one, none empty or twice."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise DataError(f"{what} must be a list of strings")
     try:
@@ -36,7 +36,7 @@ def strings(values: Any, what: str, *, distinct: bool = False) -> list[str]:
 
 
 def numbers(values: Any, what: str, low: float, high: float) -> list[float]:
-    """A list of at least one number from ``low`` to ``high``."""
+    """A list of at least one number from `low` to `high`."""
     if (
         not isinstance(values, list)
         or not values

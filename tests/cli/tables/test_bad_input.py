@@ -21,14 +21,14 @@ def bad_tables(**columns: list[Any]) -> None:
     ("columns", "message"),
     [
         ({"id": ["p0", *node_columns()["id"][:-1]]}, r"'p0' in line 2 and in line 3"),
-        ({"id": ["", *node_columns()["id"][1:]]}, r"line 2, column 'id': the id is missing"),
+        ({"id": ["", *node_columns()["id"][1:]]}, r"line 2, column 'id': "),
         ({"topic": CELLS}, r"'topic' has no label"),
-        ({"topic": ["art", *CELLS[1:]]}, r"'topic' has one class only, 'art'"),
+        ({"topic": ["art", *CELLS[1:]]}, r"'topic' .*one class.*'art'"),
         ({"topic": [f"t{i}" for i in range(NUM_NODES)]}, r"60 different values .*classes"),
         ({"age": ["inf", *range(1, NUM_NODES)]}, r"column 'age', line 2: .*finite.* got inf"),
         (
             {"age": CELLS, "country": ["de"] * NUM_NODES, "title": CELLS},
-            r"no feature is left: .*'age' .*empty.*'country' .*'de' in all rows",
+            r"feature.*'age' .*empty.*'country' .*'de'",
         ),
     ],
 )
@@ -44,8 +44,8 @@ def test_bad_node_tables(lgcn_, columns: Columns, message: str):
 @pytest.mark.parametrize(
     ("columns", "note"),
     [
-        ({"age": CELLS}, "column 'age' left out: it is empty"),
-        ({"age": [7] * NUM_NODES}, "column 'age' left out: it is constant"),
+        ({"age": CELLS}, "column 'age' left out"),
+        ({"age": [7] * NUM_NODES}, "column 'age' left out"),
         ({"country": ["de"] * NUM_NODES}, "column 'country' left out"),
         ({"topic": ["rare", *node_columns()["topic"][1:]]}, ""),
     ],
@@ -65,7 +65,7 @@ def test_odd_node_tables_that_do(lgcn_, columns: Columns, note: str):
         ("source,target\np1,p1\n", r"no edges \(1 rows, of which 1 are self-loops"),
         ("source,target\np1,x1\n", r"1 of 1 edges .*line 2 \(target 'x1'\).*--unknown-nodes drop"),
         ("source;target\np1;p2,5\n", r"line 1: ',' separates.*--delimiter ';'"),
-        ("p1,p2\np3,p4\n", r"first line must be column names, got the edge 'p1' to 'p2'"),
+        ("p1,p2\np3,p4\n", r"column names.*'p1' to 'p2'"),
         ("source,target\np1,p2,p3\n", r"line 2: must have 2 cells.*got 3"),
         ("source,target\np1,\xe4\n", r"line 2: not in utf-8 \(byte 0xe4\).*--encoding latin-1"),
         ("", r"edges\.csv is empty"),
@@ -84,42 +84,42 @@ def test_bad_edge_tables(lgcn_, content: str, message: str):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--edges", "edges.csv", "--label-column", "topic"], 2, "--edges needs --nodes"),
+        (["--edges", "edges.csv", "--label-column", "topic"], 2, r"--edges needs --nodes"),
         (["--nodes", "nodes.csv", "--label-column", "topic"], 2, "--edges none"),
         (["--label-column", "topic"], 2, "--label-column needs --nodes"),
         (["--directed"], 2, "--directed needs --nodes"),
         ([*OWN], 2, "--label-column is missing"),
-        ([*TOPIC, "--dataset", "digits"], 2, "not both"),
-        ([*OWN, "--label-column", "topics"], 2, "did you mean 'topic'?"),
-        ([*TOPIC, "--id-column", "idd"], 2, "did you mean 'id'?"),
+        ([*TOPIC, "--dataset", "digits"], 2, "--dataset"),
+        ([*OWN, "--label-column", "topics"], 2, r"--label-column .*'topics'.*'topic'"),
+        ([*TOPIC, "--id-column", "idd"], 2, r"--id-column .*'idd'.*'id'"),
         ([*TOPIC, "--split-column", "part"], 2, "--split-column"),
         ([*TOPIC, "--source-column", "source"], 2, "given together"),
-        (
-            [*TOPIC, "--weight-column", "w"],
-            2,
-            "--weight-column must be one of its columns, got 'w'",
-        ),
-        ([*TOPIC, "--weight-column", "source"], 2, "'source'"),
+        ([*TOPIC, "--weight-column", "w"], 2, "--weight-column .*'w'"),
+        ([*TOPIC, "--weight-column", "source"], 2, "--weight-column .*'source'"),
         ([*TOPIC, "--ignore-columns", "nope"], 2, "--ignore-columns"),
-        ([*TOPIC, "--text-columns", "id"], 2, "'id' is named in --id-column and in --text-columns"),
-        ([*TOPIC, "--val", "0.7", "--test", "0.4"], 2, "--val + --test must be below 1"),
-        ([*TOPIC, "--val", "-1"], 2, "val must be a number from 0 to 1"),
-        ([*TOPIC, "--val", "0"], 2, "no val nodes"),
-        ([*TOPIC, "--val", "0.2", "--labels-per-class", "5"], 2, "Omit all but one"),
+        ([*TOPIC, "--text-columns", "id"], 2, "'id' .*--id-column .*--text-columns"),
+        ([*TOPIC, "--val", "0.7", "--test", "0.4"], 2, r"--val \+ --test .*\b1\b"),
+        ([*TOPIC, "--val", "-1"], 2, r"\bval .*0 to 1.*-1"),
+        ([*TOPIC, "--val", "0"], 2, r"\bval nodes.*--val"),
+        (
+            [*TOPIC, "--val", "0.2", "--labels-per-class", "5"],
+            2,
+            "--labels-per-class",
+        ),
         ([*TOPIC, "--labels-per-class", "0"], 2, "--labels-per-class"),
         ([*TOPIC, "--split-seed", "-1"], 2, "--split-seed"),
-        ([*TOPIC, "--unknown-nodes", "keep"], 2, "'error' or 'drop', got 'keep'"),
-        ([*TOPIC, "--delimiter", "::"], 2, "delimiter must be one character, got '::'"),
-        ([*TOPIC, "--encoding", "klingon"], 2, "encoding must be one that Python knows"),
+        ([*TOPIC, "--unknown-nodes", "keep"], 2, "--unknown-nodes .*'error' or 'drop', got 'keep'"),
+        ([*TOPIC, "--delimiter", "::"], 2, "delimiter .*got '::'"),
+        ([*TOPIC, "--encoding", "klingon"], 2, "encoding .*'klingon'"),
         ([*TOPIC, "--label-separator", ""], 2, "--label-separator"),
-        (["--edges", "no.csv", "--nodes", "nodes.csv", "--label-column", "topic"], 1, "no.csv"),
-        (["--edges", "e.xlsx", "--nodes", "nodes.csv", "--label-column", "topic"], 2, ".xlsx"),
+        (["--edges", "no.csv", "--nodes", "nodes.csv", "--label-column", "topic"], 1, r"no\.csv"),
+        (["--edges", "e.xlsx", "--nodes", "nodes.csv", "--label-column", "topic"], 2, r"\.xlsx"),
         (["--edges", ".", "--nodes", "nodes.csv", "--label-column", "topic"], 2, "must end in"),
     ],
 )
 def test_flags_that_cannot_be(lgcn_, args: list[str], code: int, message: str):
     output = lgcn_("train", *args, *RUN)
-    assert message in output.message
+    assert re.search(message, output.message)
     assert output.code == code
     assert not Path("run").exists()
 

@@ -1,4 +1,4 @@
-"""What each flag for tables does, mostly told by `lgcn data check`."""
+"""What each flag for tables does, mostly shown by `lgcn data check`."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lgcn.cli import tables as cli_tables
+from lgcn.cli import table_flags as cli_tables
 from lgcn.tables.from_tables import import_tables
 from lgcn.training import Run
 
@@ -248,3 +248,38 @@ def test_options_come_from_a_config_file_too(lgcn_):
     assert by_file["val_score"] == by_flags["val_score"]
     weights = [Path(run, "model.safetensors").read_bytes() for run in "ab"]
     assert weights[0] == weights[1]
+
+
+def test_data_check_prints_what_was_understood(lgcn_):
+    output = lgcn_("data", "check", *TOPIC)
+    assert output.code == 0
+    assert output.err == ""
+    for name in ("country", "category", "title", "text", *CLASSES, "suggested k", "homophily"):
+        assert name in output.out
+    report = lgcn_("data", "check", *TOPIC, "--json").json
+    assert report["nodes"] == NUM_NODES
+    assert report["imported"]["edge_rows"] == 3 * NUM_NODES
+    assert report["homophily"] > 0.6
+    assert report["warnings"] == []
+
+
+def test_data_check_says_what_looks_wrong(lgcn_):
+    nodes = node_columns()
+    nodes["topic"][1] = "rare"
+    write("nodes.csv", nodes | {"same": [1] * NUM_NODES, "empty": [""] * NUM_NODES})
+    report = lgcn_("data", "check", *TOPIC, "--json").json
+    assert any("rare" in text for text in report["warnings"])
+    notes = " ".join(report["notes"])
+    assert "'same'" in notes
+    assert "constant" in notes
+    assert "'empty'" in notes
+    output = lgcn_("data", "check", *TOPIC)
+    assert "rare" in output.out
+    assert "'same'" in output.out
+
+
+@pytest.mark.parametrize("args", [[], [*OWN, "--dataset", "digits"]])
+def test_data_check_wants_one_thing(lgcn_, args: list[str]):
+    output = lgcn_("data", "check", *args)
+    assert output.code == 2
+    assert "say what to check" in output.message

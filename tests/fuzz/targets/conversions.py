@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from lgcn import Graph
 from lgcn.estimator.inputs import graph_of
 from lgcn.graph.csr import CSR
-from lgcn.tables.convert import from_scipy
+from lgcn.tables.from_graphs import from_scipy
 
 from ..references import assert_same
 from ..rules import Refused, argument_errors, wrong

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from lgcn import Graph, select_subgraph
-from lgcn.datasets.check import check_graph
+from lgcn.datasets.graph_report import check_graph
 
 from ..references import algorithm_1, assert_same, components
 from ..rules import argument_errors, wrong

@@ -11,7 +11,8 @@ import torch
 
 from lgcn import Graph, select_subgraph
 from lgcn.store.format import DTYPES, header_digest
-from lgcn.store.open_store import Store, open_store, write_store
+from lgcn.store.open_store import Store, open_store
+from lgcn.store.write_store import write_store
 
 from ..json_values import altered_json
 from ..rules import file_errors

@@ -143,7 +143,7 @@ def test_what_a_graph_lacks_is_named(cliques: Graph, changes: dict[str, Any], me
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"dimensions": 0}, "dimensions must be at least 1, got 0"),
         ({"workers": 0}, "workers must be at least 1, got 0"),
-        ({"length": 10_001}, "length must be at most 10000, got 10001"),
+        ({"length": 10_001}, r"length must .*10000, got 10001"),
         ({"max_epochs": 0}, "max_epochs must be at least 1, got 0"),
     ],
 )

@@ -178,7 +178,7 @@ def test_trains(tmp_path: Path, aggregator: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"aggregator": "sum"}, "aggregator must be one of gcn, mean, pool, lstm, got 'sum'"),
+        ({"aggregator": "sum"}, r"aggregator must .*gcn, mean, pool, lstm, got 'sum'"),
         ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
     ],
 )

@@ -78,7 +78,7 @@ def test_one_cluster_is_the_whole_graph(random_graph: RandomGraph) -> None:
     graph = random_graph(12)
     (batch,) = ClusterLoader(graph, clusters_per_subgraph=1)
     assert batch.n_id.tolist() == list(range(12))
-    with pytest.raises(ValueError, match="clusters_per_subgraph must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"clusters_per_subgraph must .*1, got 0"):
         ClusterLoader(graph, clusters_per_subgraph=0)
 
 

@@ -82,7 +82,7 @@ def test_the_temperature_of_a_run(finished: Path, finished_run: tuple[Path, Resu
     assert Run(finished).temperature() == finished_run[1].record["temperature"]
     for value in ("1", None, True, 0, 1e9, float("nan")):
         change(finished / "result.json", "", temperature=value)
-        with pytest.raises(CheckpointError, match=r"temperature must be a number from 0\.05"):
+        with pytest.raises(CheckpointError, match=r"temperature must .*0\.05"):
             Run(finished).temperature()
     record = json.loads((finished / "result.json").read_text())
     del record["temperature"]  # as in runs of version 0.1

@@ -1,4 +1,4 @@
-"""``lgcn data``: what data sets there are, and what a graph looks like."""
+"""`lgcn data`: what data sets there are, and what a graph looks like."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""``lgcn data check``: what was understood of a graph, and what looks wrong."""
+"""`lgcn data check`: what was understood of a graph, and what looks wrong."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +10,12 @@ from rich.text import Text
 
 from lgcn.cli.options import Json, Root
 from lgcn.cli.output import out, print_json
-from lgcn.cli.tables import takes_tables
+from lgcn.cli.table_flags import takes_tables
 from lgcn.cli.words import in_flags
 from lgcn.errors import UsageError
 
 if TYPE_CHECKING:
-    from lgcn.datasets.check import GraphReport
+    from lgcn.datasets.graph_report import GraphReport
 
 BAR = 30  # characters of the longest bar
 MOST_ROWS = 40  # of a table of columns or classes
@@ -39,15 +39,9 @@ def check(
     source = choose_source(dataset, root=root, **tables)
     assert source is not None
     source.check()
-    from lgcn.datasets.check import check_graph
+    from lgcn.datasets.graph_report import check_source
 
-    if tables:
-        from lgcn.tables.from_tables import import_tables
-
-        imported = import_tables(**source.options)
-        report = check_graph(imported.graph, imported)
-    else:
-        report = check_graph(source.load())
+    report = check_source(source)
     # Notes and warnings name arguments of the library.
     report = replace(
         report,
@@ -61,10 +55,10 @@ def check(
 
 
 def render(report: "GraphReport") -> RenderableType:
-    """The report with tables and bars: ``rich.print(render(report))``.
+    """The report with tables and bars: `rich.print(render(report))`.
 
     Args:
-        report: What :func:`lgcn.datasets.check.check_graph` returned.
+        report: What `lgcn.datasets.graph_report.check_graph` returned.
     """
     sizes = _table(report.name)
     for name, value in _sizes(report):
@@ -97,7 +91,7 @@ def render(report: "GraphReport") -> RenderableType:
 
 
 def _table(title: str, *heads: str) -> Table:
-    """Without ``heads`` two columns; with them the second holds numbers."""
+    """Without `heads` two columns; with them the second holds numbers."""
     made = Table(
         title=Text(title, style="bold"), title_justify="left", show_header=bool(heads), box=None
     )

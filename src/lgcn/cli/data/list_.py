@@ -1,4 +1,4 @@
-"""``lgcn data list``: the data sets that are known by name."""
+"""`lgcn data list`: the data sets that are known by name."""
 
 from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""``lgcn data path``: where the files of a data set are."""
+"""`lgcn data path`: where the files of a data set are."""
 
 import sys
 

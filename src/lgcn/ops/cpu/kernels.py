@@ -18,7 +18,7 @@ from lgcn.utils.jit import jit, jit_parallel
 
 # Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
 # to change this line.
-SIMD_DIGEST = "c7937e11fe021d61"
+SIMD_DIGEST = "f6eb5c17bb3e3414"
 
 CACHE_LINE = 64
 
@@ -250,7 +250,7 @@ def spmm_grad_value(
 
 @jit
 def row_chunks(rowptr: Any, count: int) -> Any:
-    """Boundaries of ``count`` runs of rows with about equal numbers of rows plus edges."""
+    """Boundaries of `count` runs of rows with about equal numbers of rows plus edges."""
     num_rows = rowptr.shape[0] - 1
     total = num_rows + rowptr[num_rows]
     chunks = np.empty(count + 1, np.int64)

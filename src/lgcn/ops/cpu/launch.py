@@ -1,6 +1,6 @@
 """The operators on the CPU: tensors are converted to arrays, and the kernels are called.
 
-The functions are those of :mod:`lgcn.ops.reference`.
+The functions are those of `lgcn.ops.reference`.
 """
 
 import contextlib
@@ -76,7 +76,7 @@ def k_largest(
     own: Tensor | None = None,
     last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """See :func:`lgcn.ops.reference.k_largest`."""
+    """See `lgcn.ops.reference.k_largest`."""
     if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
         values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own, last)
         return values, neighbor_at(position, rowptr, col)
@@ -109,7 +109,7 @@ def k_largest(
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.neighbor_at`."""
+    """See `lgcn.ops.reference.neighbor_at`."""
     index = np.empty(position.shape, _array(col).dtype)
     kernels.neighbor_at(_array(position), _array(rowptr), _array(col), index)
     return torch.from_numpy(index)
@@ -124,7 +124,7 @@ def k_largest_grad_x(
     num_sources: int,
     node_ids: bool = False,
 ) -> Tensor:
-    """See :func:`lgcn.ops.reference.k_largest_grad_x`."""
+    """See `lgcn.ops.reference.k_largest_grad_x`."""
     gradient, starts = _float_array(grad), _array(rowptr)
     k, channels = chosen.size(1), grad.size(2)
     # Few features make few tasks. Parts of the rows make more, if there are enough edges for a sum
@@ -153,7 +153,7 @@ def k_largest_grad_x(
 def k_largest_grad_weight(
     grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
 ) -> Tensor:
-    """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
+    """See `lgcn.ops.reference.k_largest_grad_weight`."""
     grad_weight = torch.zeros(col.numel(), dtype=compute_dtype(grad.dtype))
     starts = _array(rowptr)
     kernels.k_largest_grad_weight(
@@ -170,7 +170,7 @@ def k_largest_grad_weight(
 
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm`."""
+    """See `lgcn.ops.reference.spmm`."""
     starts, channels = _array(rowptr), dense.size(1)
     out = torch.empty(rowptr.numel() - 1, channels, dtype=compute_dtype(dense.dtype))
     kernels.spmm(
@@ -186,7 +186,7 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
 
 
 def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm_grad_value`."""
+    """See `lgcn.ops.reference.spmm_grad_value`."""
     grad_value = torch.zeros(col.numel(), dtype=compute_dtype(grad.dtype))
     starts = _array(rowptr)
     kernels.spmm_grad_value(
@@ -203,6 +203,6 @@ def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) ->
 def spmm_grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
+    """See `lgcn.ops.reference.spmm_grad_dense`."""
     columns = transpose(rowptr, col, num_sources)
     return spmm(columns.colptr, columns.row, value.index_select(0, columns.entry), grad)

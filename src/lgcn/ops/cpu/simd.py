@@ -4,7 +4,7 @@ Numba leaves that to LLVM, which gives up on a loop nested in loops over rows. A
 variable, and LLVM spreads it over as many registers as it needs.
 
 Numba's cache of compiled kernels does not notice a change of this file. After one, update
-``kernels.SIMD_DIGEST``.
+`kernels.SIMD_DIGEST`.
 """
 
 # mypy: disable-error-code="untyped-decorator,misc,no-untyped-call,import-untyped"
@@ -23,7 +23,7 @@ _INT32 = ir.IntType(32)
 
 
 class Vector(types.Type):
-    """A vector of ``count`` numbers, by default as many as fit in ``VECTOR_BYTES``."""
+    """A vector of `count` numbers, by default as many as fit in `VECTOR_BYTES`."""
 
     def __init__(self, dtype: Any, count: int | None = None) -> None:
         self.dtype = dtype
@@ -68,7 +68,7 @@ def _masked(builder: Any, name: str, kind: Any, returns: Any, arguments: list[An
 
 
 def _first(builder: Any, count: int, width: Any) -> Any:
-    """A mask of the first ``width`` numbers."""
+    """A mask of the first `width` numbers."""
     lanes = ir.VectorType(_INT32, count)
     width = _filled(builder, lanes, builder.trunc(width, _INT32))
     return builder.icmp_signed("<", ir.Constant(lanes, list(range(count))), width)
@@ -76,14 +76,14 @@ def _first(builder: Any, count: int, width: Any) -> Any:
 
 @intrinsic
 def load(_: Any, array: Any, at: Any, width: Any) -> Any:
-    """The first ``width`` numbers of a vector from a flat array, zeros behind."""
+    """The first `width` numbers of a vector from a flat array, zeros behind."""
     vector = Vector(array.dtype)
     return vector(array, types.intp, types.intp), _load(array, vector)
 
 
 @intrinsic
 def load_as_many(_: Any, array: Any, at: Any, width: Any, like: Any) -> Any:
-    """As ``load``, but as many numbers as ``like`` has, whatever their size."""
+    """As `load`, but as many numbers as `like` has, whatever their size."""
     vector = Vector(array.dtype, like.count)
     return vector(array, types.intp, types.intp, like), _load(array, vector)
 
@@ -114,7 +114,7 @@ def _load(array: Any, vector: Vector) -> Any:
 
 @intrinsic
 def store(_: Any, array: Any, at: Any, width: Any, vector: Any) -> Any:
-    """Stores the first ``width`` numbers in a flat array, integers also in other sizes."""
+    """Stores the first `width` numbers in a flat array, integers also in other sizes."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_value, at, width, numbers = arguments
@@ -140,7 +140,7 @@ def store(_: Any, array: Any, at: Any, width: Any, vector: Any) -> Any:
 
 @intrinsic
 def filled(_: Any, like: Any, number: Any) -> Any:
-    """A vector of the type of ``like`` with all numbers equal."""
+    """A vector of the type of `like` with all numbers equal."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _filled(builder, _llvm(like.dtype, like.count), arguments[1])
@@ -162,7 +162,7 @@ def smaller(_: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def where_greater(_: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
-    """``yes`` where a > b, else ``no``."""
+    """`yes` where a > b, else `no`."""
     return yes(a, a, yes, yes), _compare_and_choose(lambda *arguments: arguments)
 
 
@@ -187,7 +187,7 @@ def any_greater(_: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def add_product(_: Any, total: Any, a: Any, factor: Any) -> Any:
-    """``total + a * factor`` for floats, rounded twice; a 0 adds nothing, whatever the factor."""
+    """`total + a * factor` for floats, rounded twice; a 0 adds nothing, whatever the factor."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         total, a, factor = arguments
@@ -200,7 +200,7 @@ def add_product(_: Any, total: Any, a: Any, factor: Any) -> Any:
 
 @intrinsic
 def add_products(_: Any, total: Any, a: Any, b: Any) -> Any:
-    """``total + a * b`` for vectors of floats, rounded twice, so as one number after the other."""
+    """`total + a * b` for vectors of floats, rounded twice, so as one number after the other."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         total, a, b = arguments
@@ -211,14 +211,14 @@ def add_products(_: Any, total: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def put_at(_: Any, array: Any, rows: Any, limit: Any, pitch: Any, width: Any, numbers: Any) -> Any:
-    """``array[rows[c] * pitch + c] = numbers[c]`` for c < width with 0 <= rows[c] < limit."""
+    """`array[rows[c] * pitch + c] = numbers[c]` for c < width with 0 <= rows[c] < limit."""
     signature = types.void(array, rows, types.intp, types.intp, types.intp, numbers)
     return signature, _scatter(array, adds=False)
 
 
 @intrinsic
 def add_at(_: Any, array: Any, rows: Any, limit: Any, pitch: Any, width: Any, numbers: Any) -> Any:
-    """``array[rows[c] * pitch + c] += numbers[c]`` for c < width with 0 <= rows[c] < limit."""
+    """`array[rows[c] * pitch + c] += numbers[c]` for c < width with 0 <= rows[c] < limit."""
     signature = types.void(array, rows, types.intp, types.intp, types.intp, numbers)
     return signature, _scatter(array, adds=True)
 
@@ -257,7 +257,7 @@ def _scatter(array: Any, adds: bool) -> Any:
 
 @intrinsic
 def ranking_keys(_: Any, x: Any, factor: Any) -> Any:
-    """Integers that sort as ``x * factor``, with -0 equal to 0 and NaN above all numbers."""
+    """Integers that sort as `x * factor`, with -0 equal to 0 and NaN above all numbers."""
     keys = Vector(types.int32 if x.dtype.bitwidth == 32 else types.int64)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,7 +1,7 @@
 """The operators on the GPU: which Triton kernel to launch for which input.
 
-The functions are those of :mod:`lgcn.ops.reference`, which is used for a k above 128, with a
-warning. :mod:`lgcn.ops.backend` has selected by type before.
+The functions are those of `lgcn.ops.reference`, which is used for a k above 128, with a
+warning. `lgcn.ops.backend` has selected by type before.
 """
 
 import functools
@@ -38,7 +38,7 @@ def k_largest(
     own: Tensor | None = None,
     last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """See :func:`lgcn.ops.reference.k_largest`."""
+    """See `lgcn.ops.reference.k_largest`."""
     if last is not None:
         values, chosen = k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
         return torch.cat([values, last.unsqueeze(1)], dim=1), chosen
@@ -98,7 +98,7 @@ def k_largest(
 
 
 class _Tuning(NamedTuple):
-    """How the selection is cut up, measured on an H200 (docs/performance.md)."""
+    """How the selection is cut up, measured on an H200 (docs/evidence/performance.md)."""
 
     log_t: int  # log2 of the neighbours taken in at once
     width: int  # features of a program; below 32 the slots of a feature lie in several threads
@@ -128,11 +128,11 @@ def k_largest_grad_x(
     num_sources: int,
     node_ids: bool = False,
 ) -> Tensor:
-    """See :func:`lgcn.ops.reference.k_largest_grad_x`.
+    """See `lgcn.ops.reference.k_largest_grad_x`.
 
     The gradients are first spread over the entries of the graph, then summed by columns, which
     gives the same bits each time. The features are taken in blocks, so that this needs no more
-    memory than ``grad`` itself, but at least 16 features at a time, below which memory is read in
+    memory than `grad` itself, but at least 16 features at a time, below which memory is read in
     too small pieces. Atomics need no such memory, and the order of their sums is left to chance.
     """
     grad = _selected(grad, chosen)
@@ -178,7 +178,7 @@ def _add(
 def k_largest_grad_weight(
     grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
 ) -> Tensor:
-    """See :func:`lgcn.ops.reference.k_largest_grad_weight`."""
+    """See `lgcn.ops.reference.k_largest_grad_weight`."""
     grad = _selected(grad, position)
     if col.numel() == 0 or grad.numel() == 0:
         return grad.new_zeros(col.numel())
@@ -187,19 +187,19 @@ def k_largest_grad_weight(
 
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm`."""
+    """See `lgcn.ops.reference.spmm`."""
     return _sum(rowptr, max_degree(rowptr, col), col, value, None, dense)
 
 
 def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm_grad_value`."""
+    """See `lgcn.ops.reference.spmm_grad_value`."""
     return _dot(grad, row_of_entry(rowptr), dense, col)
 
 
 def spmm_grad_dense(
     grad: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, num_sources: int
 ) -> Tensor:
-    """See :func:`lgcn.ops.reference.spmm_grad_dense`."""
+    """See `lgcn.ops.reference.spmm_grad_dense`."""
     columns = transpose(rowptr, col, num_sources)
     return _sum(columns.colptr, None, columns.row, value, columns.entry, grad)
 
@@ -235,9 +235,9 @@ def _sum(
     dense: Tensor,
     selected: bool = False,
 ) -> Tensor:
-    """The sum over each row of ptr; ``longest`` is its number of entries where that is known.
+    """The sum over each row of ptr; `longest` is its number of entries if that is known.
 
-    ``selected`` says that zeros in ``dense`` were not selected and have no part in the sum.
+    `selected` says that zeros in `dense` were not selected and have no part in the sum.
     """
     num_rows, channels = ptr.numel() - 1, dense.size(1)
     out = dense.new_empty(num_rows, channels)

@@ -5,7 +5,7 @@ at a time: a sorting network orders the T, a bitonic merge joins them to the K. 
 depends on no value, so threads never diverge.
 
 A key is one 32-bit integer, so that a step of a network is two instructions: the upper bits are
-those of the value, ordered as integers, and the lower ``bits`` are the position in the row, earlier
+those of the value, ordered as integers, and the lower `bits` are the position in the row, earlier
 ones larger. Cutting the lower bits off the value is made good at the end, which costs per selected
 value, not per neighbour:
 
@@ -15,7 +15,7 @@ value, not per neighbour:
    again, and neighbours that belong in are put in. Equal values need neither: their positions rank
    them, as they should.
 
-Rows of more than ``PART`` neighbours are cut into parts, selected as rows of their own with exact
+Rows of more than `PART` neighbours are cut into parts, selected as separate rows with exact
 results, and merged by a second kernel on 64-bit keys.
 """
 
@@ -44,7 +44,7 @@ def _order(value):
 
 @triton.jit
 def _value(key):
-    """The float of an integer of ``_order``, zero for NONE."""
+    """The float of an integer of `_order`, zero for NONE."""
     bits = tl.where(key == NONE, 0, key ^ ((key >> 31) & 0x7FFFFFFF))
     return bits.to(tl.float32, bitcast=True)
 
@@ -103,7 +103,7 @@ def _join(slots, tile, LOG: tl.constexpr, LOG_T: tl.constexpr, WIDTH: tl.constex
 
 @triton.jit
 def _exact_keys(x, col, weight, entry, inside, c, C, WEIGHTED: tl.constexpr):
-    """The keys of the features c of the neighbours at ``entry``."""
+    """The keys of the features c of the neighbours at `entry`."""
     j = tl.load(col + entry, mask=inside, other=0).to(tl.int64)
     place = tl.max_contiguous(j * C + c, [1, c.shape[1]])  # see _select
     value = tl.load(x + place, mask=inside & (c < C), other=0.0).to(tl.float32)
@@ -138,7 +138,7 @@ def _count_changes(first_a, last_a, changes_a, first_b, last_b, changes_b):
 
 @triton.jit
 def _sort_runs(upper, lower, bits, LOG_K: tl.constexpr, WIDTH: tl.constexpr):
-    """Sorts ``lower``, of 2 * bits bits, in each run of slots that have the same ``upper``.
+    """Sorts `lower`, of 2 * bits bits, in each run of slots that have the same `upper`.
 
     With the number of the run above it, it is a key of 32 bits again.
     """
@@ -184,7 +184,7 @@ def _select(
     LOG_K: tl.constexpr, LOG_T: tl.constexpr, WIDTH: tl.constexpr,
     WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
-    """The K largest among ``degree`` neighbours, sorted: exact keys, and positions or -1.
+    """The K largest among `degree` neighbours, sorted: exact keys, and positions or -1.
 
     EXACT says that the lower bits of all values are zero, so that cutting them off loses nothing.
     """
@@ -217,7 +217,7 @@ def _select(
         ones = (upper < 0) | (upper > 0x7F800000)
         exact = tl.where(chosen & ones, upper | low, upper)
         return exact, tl.where(chosen, low - (packed & low), -1)
-    # Every thread reads a neighbour of its own now. The hint, which is not true, keeps the threads
+    # Every thread reads its own neighbour now. The hint, which is not true, keeps the threads
     # along the features; as nothing is said of alignment, none will load several at once.
     entry = tl.max_contiguous(start + low - (packed & low), [1, WIDTH])
     exact = _exact_keys(x, col, weight, entry, chosen, c, C, WEIGHTED)

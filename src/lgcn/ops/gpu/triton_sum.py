@@ -58,7 +58,7 @@ def spread(
 ):  # fmt: skip
     """message[e] = the gradient of what was selected from entry e, zero for the other features.
 
-    ``message`` has the features from first_c to first_c + width. A position is selected at most
+    `message` has the features from first_c to first_c + width. A position is selected at most
     once for a feature, so no two writes meet. The row is written T entries at a time, so that the
     zeros are still in the cache when they are overwritten.
     """

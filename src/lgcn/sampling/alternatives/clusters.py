@@ -16,7 +16,7 @@ class ClusterLoader(BatchLoader):
     """Yields mini-batches of sub-graphs. Each consists of several clusters and the edges between
     them, as in the ["Cluster-GCN"](https://arxiv.org/abs/1905.07953) paper.
 
-    METIS (``pip install 'lgcn[metis]'``) cuts the graph once into clusters with few edges between
+    METIS (`pip install 'lgcn[metis]'`) cuts the graph once into clusters with few edges between
     them. In each epoch, the clusters that have training nodes are shuffled and dealt out, so that
     each training node serves once. A batch with few training nodes counts less, so that the mean
     loss of an epoch is the mean over all training nodes.
@@ -28,8 +28,8 @@ class ClusterLoader(BatchLoader):
         max_nodes: Nodes per sub-graph, on average over all clusters. (default: 2000)
         clusters_per_subgraph: Clusters per sub-graph. The more, the more alike the batches are.
             (default: 4)
-        **options: ``roots``, the nodes on which the loss is taken, and ``batch_size``,
-            ``resample``, ``keep_degree``, ``seed``, ``num_workers``: see `lgcn.SubgraphLoader`.
+        **options: `roots`, the nodes on which the loss is taken, and `batch_size`,
+            `resample`, `keep_degree`, `seed`, `num_workers`: see `lgcn.SubgraphLoader`.
     """
 
     def __init__(

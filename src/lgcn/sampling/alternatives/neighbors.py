@@ -11,7 +11,8 @@ import torch
 
 from lgcn.graph import SPLITS, Graph
 from lgcn.graph.adjacency import Adjacency
-from lgcn.graph.csr import CSR, one_index_dtype, row_sums
+from lgcn.graph.csr import one_index_dtype
+from lgcn.ops.induced_subgraph import longer, node_hash
 from lgcn.sampling.algorithm1 import adjacency_arrays, random_below
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.utils.jit import jit
@@ -19,7 +20,6 @@ from lgcn.utils.limits import MAX_INT32
 from lgcn.utils.splitmix import STEP
 
 N_INIT = 512  # if n_init is None
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: the upper bits of a product
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,8 +51,8 @@ class NeighborLoader(BatchLoader):
     ["Inductive Representation Learning on Large Graphs"](https://arxiv.org/abs/1706.02216) paper.
 
     In each epoch, the roots are shuffled and dealt out, so that each serves once. A uniform sample
-    of each root's neighbours is taken without replacement, at most ``fanout[0]`` of them; then at
-    most ``fanout[1]`` of the neighbours of each of these nodes; and so on. As in PyG's loader, the
+    of each root's neighbours is taken without replacement, at most `fanout[0]` of them; then at
+    most `fanout[1]` of the neighbours of each of these nodes; and so on. As in PyG's loader, the
     neighbours of a node are sampled once, in the hop in which it is first reached. With
     replacement, as in the authors' program, each neighbour is drawn from all of them, so that every
     node with neighbours gets the full number, some of them repeated.
@@ -66,9 +66,9 @@ class NeighborLoader(BatchLoader):
         n_init: Roots per sub-graph. (default: 512)
         fanout: Neighbours sampled in each hop, from the roots outwards. The paper numbers its
             sample sizes in the opposite order, by layers. (default: 25 and 10)
-        with_replacement: Sample with replacement. (default: ``False``)
-        **options: ``roots``, and ``batch_size``, ``resample``, ``keep_degree``, ``seed``,
-            ``num_workers``: see `lgcn.SubgraphLoader`.
+        with_replacement: Sample with replacement. (default: `False`)
+        **options: `roots`, and `batch_size`, `resample`, `keep_degree`, `seed`,
+            `num_workers`: see `lgcn.SubgraphLoader`.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class NeighborLoader(BatchLoader):
             col=col,
             _adjacency=Adjacency(rowptr, col, trusted=True),  # so that it is not read either
             edge_weight=None,
-            degree=_degree(graph) if self.keep_degree else None,
+            degree=graph.row_degree() if self.keep_degree else None,
         )
 
     @property
@@ -139,23 +139,10 @@ class NeighborLoader(BatchLoader):
         return SampledGraph(**{**vars(part), **changed}, hops=tuple(hops.tolist()))
 
 
-def _degree(graph: Graph) -> torch.Tensor:
-    if graph.degree is not None:
-        return graph.degree
-    return row_sums(CSR(graph.rowptr, graph.col, graph.edge_weight))
-
-
-@jit
-def _longer(values: Any, used: int, size: int) -> Any:
-    result = np.empty(size, values.dtype)
-    result[:used] = values[:used]
-    return result
-
-
 @jit
 def _find(table: Any, shift: Any, nodes: Any, node: int) -> Any:
-    """The slot of a node in an open-addressing hash table of positions in ``nodes``."""
-    at = (np.uint64(node) * _FACTOR) >> shift
+    """The slot of a node in an open-addressing hash table of positions in `nodes`."""
+    at = node_hash(node, shift)
     while table[at] >= 0 and nodes[table[at]] != node:
         at = (at + np.uint64(1)) & np.uint64(table.shape[0] - 1)
     return at
@@ -163,7 +150,7 @@ def _find(table: Any, shift: Any, nodes: Any, node: int) -> Any:
 
 @jit
 def _make_table(nodes: Any, size: int) -> Any:
-    """The hash table of nodes[:size]; it is half empty even when ``nodes`` is full."""
+    """The hash table of nodes[:size]; it is half empty even when `nodes` is full."""
     bits = 2
     while (1 << bits) < 2 * nodes.shape[0]:
         bits += 1
@@ -175,16 +162,16 @@ def _make_table(nodes: Any, size: int) -> Any:
 
 @jit
 def _count(rowptr: Any, node: int, size: int, put_back: bool) -> Any:
-    """How many neighbours of a node are drawn if ``size`` are wanted."""
+    """How many neighbours of a node are drawn if `size` are wanted."""
     degree = np.int64(rowptr[node + 1]) - np.int64(rowptr[node])
     return size if put_back and degree > 0 else min(degree, size)
 
 
 @jit
 def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state: Any) -> Any:
-    """Fills ``entry`` with positions in the row that begins at ``start``; returns the new state.
+    """Fills `entry` with positions in the row that begins at `start`; returns the new state.
 
-    Without replacement, these are the first steps of a shuffle of ``order``. It holds 0, 1, 2, ...
+    Without replacement, these are the first steps of a shuffle of `order`. It holds 0, 1, 2, ...
     before and after the call, so that the cost is that of the draws, not of the row's length.
     """
     count = entry.shape[0]
@@ -207,7 +194,7 @@ def _draw(entry: Any, order: Any, start: int, degree: int, put_back: bool, state
 
 @jit
 def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, put_back: bool, state: Any) -> Any:
-    """Nodes, their number after each hop, and the rows: offsets, columns, positions in ``col``."""
+    """Nodes, their number after each hop, and the rows: offsets, columns, positions in `col`."""
     nodes, size = roots.copy(), roots.shape[0]
     hops = np.empty(fanout.shape[0] + 1, np.int64)
     hops[0] = size
@@ -218,9 +205,9 @@ def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, put_back: bool, stat
         last, room = size, used
         for i in range(first, last):
             room += _count(rowptr, nodes[i], fanout[hop], put_back)
-        ends = _longer(ends, first + 1, last + 1)
-        sampled, entry = _longer(sampled, used, room), _longer(entry, used, room)
-        nodes = _longer(nodes, size, size + room - used)
+        ends = longer(ends, first + 1, last + 1)
+        sampled, entry = longer(sampled, used, room), longer(entry, used, room)
+        nodes = longer(nodes, size, size + room - used)
         table, shift = _make_table(nodes, size)
         for i in range(first, last):
             start = np.int64(rowptr[nodes[i]])
@@ -240,6 +227,6 @@ def _sample(rowptr: Any, col: Any, roots: Any, fanout: Any, put_back: bool, stat
             ends[i + 1] = used
         first = last
         hops[hop + 1] = size
-    ends = _longer(ends, first + 1, size + 1)
+    ends = longer(ends, first + 1, size + 1)
     ends[first + 1 :] = used
     return nodes[:size].copy(), hops, ends, sampled, entry

@@ -30,15 +30,15 @@ class RandomWalkLoader(BatchLoader):
     weight 1 / (number of sub-graphs of an epoch that it is in), which makes the expected loss the
     mean over all training nodes. These numbers are estimated in advance, on sub-graphs that are not
     trained on. Unlike in GraphSAINT, edges have no such weights: an LGCL ranks values and does not
-    sum them, and sums are normalised by ``keep_degree``.
+    sum them, and sums are normalised by `keep_degree`.
 
     Args:
         graph: The graph.
-        n_init: Walks per sub-graph. (default: as many as fit in ``max_nodes``)
+        n_init: Walks per sub-graph. (default: as many as fit in `max_nodes`)
         max_nodes: Maximum nodes per sub-graph. (default: 2000)
         walk_length: Steps per walk. (default: 4)
-        **options: ``roots``, the nodes on which the loss is taken, and ``batch_size``,
-            ``resample``, ``keep_degree``, ``seed``, ``num_workers``: see `lgcn.SubgraphLoader`.
+        **options: `roots`, the nodes on which the loss is taken, and `batch_size`,
+            `resample`, `keep_degree`, `seed`, `num_workers`: see `lgcn.SubgraphLoader`.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RandomWalkLoader(BatchLoader):
         return np.array_split(rng.permutation(self.roots.numel()), self._num_subgraphs)
 
     def _walk(self, start: Any, seed: Any) -> Any:
-        """The nodes, sorted, that walks from these positions in ``roots`` visit."""
+        """The nodes, sorted, that walks from these positions in `roots` visit."""
         rowptr, col = adjacency_arrays(self.graph)
         roots = self.roots.numpy()[start]
         visited = _walk(rowptr, col, roots, self.walk_length, np.uint64(seed))

@@ -1,0 +1,152 @@
+"""Graphs from what PyG users have, and back: `edge_index`, sparse adjacencies, `Data`."""
+
+from __future__ import annotations
+
+from copy import copy
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgcn.graph.csr import CSR, as_edge_index, check_edge_index, to_csr
+from lgcn.ops.reference import row_of_entry
+from lgcn.ops.structure import check_range
+
+if TYPE_CHECKING:
+    from lgcn.graph.graph import Graph
+
+FOUND_NODES = 2**27  # more nodes than this need many edges, else it is taken for a mistake
+MAX_SQUARED = 3_037_000_499  # the largest number whose square fits in int64
+
+
+def simple_adjacency(
+    edge_index: Tensor,
+    num_nodes: int | None = None,
+    *,
+    x: Any = None,
+    edge_weight: Tensor | None = None,
+    directed: bool = False,
+) -> CSR:
+    """The adjacency of `lgcn.Graph.from_edge_index`, which describes the arguments."""
+    edge_index, num_nodes = _counted(edge_index, num_nodes, x)
+    if _is_sparse(edge_index):
+        matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+        check_range(matrix.rowptr, matrix.col, num_nodes)
+        edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
+        edge_weight = matrix.weight
+    check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
+    return _simple_rows(edge_index, edge_weight, num_nodes, directed)
+
+
+def adjacency_as_given(
+    edge_index: Tensor,
+    num_nodes: int | None = None,
+    *,
+    x: Any = None,
+    edge_weight: Tensor | None = None,
+) -> CSR:
+    """The adjacency of `lgcn.Graph.as_given`."""
+    edge_index, num_nodes = _counted(edge_index, num_nodes, x)
+    return to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+
+
+def arguments_from_pyg(data: Data) -> dict[str, Any]:
+    """The arguments of `lgcn.Graph.from_edge_index` for PyG's `Data` or `Batch`."""
+    if not isinstance(data, Data):
+        raise ValueError(f"data must be PyG's Data or Batch, got {type(data).__name__}")
+    adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
+    if adjacency is None:
+        raise ValueError("data must have edge_index or adj_t, got neither")
+    if data.edge_index is not None and adjacency.layout == torch.strided:
+        adjacency = as_edge_index(adjacency)
+        data = copy(data)  # PyG cannot count nodes in every integer type
+        data.edge_index = adjacency
+    edge_weight = data.get("edge_weight") if adjacency.layout == torch.strided else None
+    keys = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
+    node_data = {key: data.get(key) for key in keys if data.get(key) is not None}
+    y = node_data.get("y")
+    if y is not None and y.dim() == 2 and y.size(1) == 1:
+        node_data["y"] = y.squeeze(1)
+    return {
+        "edge_index": adjacency,
+        "num_nodes": data.num_nodes,
+        "edge_weight": edge_weight,
+        **node_data,
+    }
+
+
+def to_pyg(graph: Graph) -> Data:
+    """See `lgcn.Graph.to_pyg`."""
+    data = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+    if graph.x is not None:
+        data["x"] = graph.features()
+    keys = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "ptr", "n_id")
+    for key in keys:
+        if getattr(graph, key) is not None:
+            data[key] = getattr(graph, key)
+    return data
+
+
+def _is_sparse(edge_index: Tensor) -> bool:
+    return isinstance(edge_index, Tensor) and edge_index.layout != torch.strided
+
+
+def _counted(edge_index: Tensor, num_nodes: int | None, x: Any) -> tuple[Tensor, int]:
+    """The edges, checked, and the number of nodes: as given, else of `x`, else of the edges."""
+    sparse = _is_sparse(edge_index)
+    if not sparse:
+        edge_index = as_edge_index(edge_index)
+    if num_nodes is not None:
+        return edge_index, index(num_nodes)
+    if x is not None:
+        return edge_index, int(x.shape[0])
+    return edge_index, edge_index.size(0) if sparse else _found_nodes(edge_index)
+
+
+def _found_nodes(edge_index: Tensor) -> int:
+    """The largest node number plus one. A number that cannot be a node number is refused."""
+    if edge_index.numel() == 0:
+        return 0
+    smallest, largest = int(edge_index.min()), int(edge_index.max())
+    if smallest < 0:
+        raise ValueError(f"edge_index must number the nodes from 0 on, got node {smallest}")
+    if largest > max(FOUND_NODES, 1000 * edge_index.size(1)):
+        raise ValueError(
+            f"edge_index must number the nodes from 0 on, got node {largest} in "
+            f"{edge_index.size(1)} edges. If there are that many nodes, give num_nodes"
+        )
+    return largest + 1
+
+
+def _simple_rows(edge_index: Tensor, weight: Tensor | None, num_nodes: int, directed: bool) -> CSR:
+    """The sorted rows of the edges, or of the edges and their reverses.
+
+    Self-loops are left out. Duplicates are merged; the largest weight wins.
+    """
+    between = edge_index[0] != edge_index[1]
+    edge_index = edge_index[:, between]
+    weight = None if weight is None else weight[between]
+    col, row = edge_index
+    if not directed:
+        row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+        weight = None if weight is None else weight.repeat(2)
+    order = _sorted_order(row, col, num_nodes)
+    row, col = row[order], col[order]
+    new = torch.ones_like(row, dtype=torch.bool)
+    new[1:] = (row[1:] != row[:-1]) | (col[1:] != col[:-1])
+    if weight is not None:
+        weight = weight[order]
+        largest = weight.new_empty(int(new.sum()))
+        weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
+    rows = torch.arange(num_nodes + 1, device=row.device)
+    return CSR(torch.searchsorted(row[new], rows), col[new], weight)
+
+
+def _sorted_order(row: Tensor, col: Tensor, num_nodes: int) -> Tensor:
+    """The order of entries by row, then column."""
+    if num_nodes <= MAX_SQUARED:
+        return (row * num_nodes + col).sort(stable=True).indices
+    order = col.sort(stable=True).indices
+    return order[row[order].sort(stable=True).indices]

@@ -1,0 +1,80 @@
+"""Checks of a user's arguments about stores, before anything is imported that takes long."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from lgcn.errors import UsageError
+from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
+from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_kind
+from lgcn.utils.limits import MAX_NODES
+from lgcn.utils.numbers import whole_number
+from lgcn.utils.sizes import parse_memory
+
+FeatureKind = Literal["float32", "float16", "bfloat16", "uint8"]
+
+
+def feature_kind(features: str) -> None:
+    kinds = get_args(FeatureKind)
+    if features not in kinds:
+        raise UsageError(f"features must be one of {', '.join(kinds)}, got {features!r}")
+
+
+def check_target(path: Path, overwrite: bool) -> None:
+    """Refuses a path that exists; with `overwrite`, only one that is not purely a store."""
+    if not os.path.lexists(path):
+        return
+    if not overwrite:
+        raise UsageError(f"{path} exists. Give another path, or overwrite=True")
+    if path.is_symlink() or not is_store(path):
+        raise UsageError(f"{path} is not a store, so it is not overwritten. Give another path")
+    if others := foreign_files(path):
+        raise UsageError(
+            f"{path} has files that do not belong to a store ({others[0]!r}), so it is not "
+            "overwritten. Give another path"
+        )
+
+
+def check_new_store(path: Path, features: str, memory: str, overwrite: bool) -> None:
+    """Refuses what no new store can have, whatever goes into it."""
+    feature_kind(features)
+    parse_memory(memory)
+    check_target(path.absolute(), overwrite)
+
+
+def check_import(
+    path: Path, edges: Sequence[Path], features: str, memory: str, overwrite: bool, **tables: Any
+) -> None:
+    """Refuses what can be known to be wrong with an import before tables are read.
+
+    Args:
+        path, features, memory, overwrite, **tables: See `lgcn.store.import_store.import_store`.
+        edges: The files of edges.
+    """
+    check_new_store(path, features, memory, overwrite)
+    for file in edges:
+        table_kind(file, "edges", EDGE_SUFFIXES)
+    check_tables(None, **{"nodes": None, **tables})
+
+
+def foreign_files(folder: Path) -> list[str]:
+    """Files in a folder that do not belong to a store, not even to one that is being written."""
+    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS | UNUSED)}
+    return sorted(path.name for path in folder.iterdir() if path.name not in known)
+
+
+def generated_sizes(
+    num_nodes: Any, num_edges: Any, num_features: Any, num_classes: Any, seed: Any
+) -> tuple[int, int, int, int, int]:
+    """The sizes of a graph to generate, as ints."""
+    num_nodes = whole_number("num_nodes", num_nodes, 1, MAX_NODES)
+    return (
+        num_nodes,
+        whole_number("num_edges", num_edges, 0, num_nodes * (num_nodes - 1) // 2),
+        whole_number("num_features", num_features, 1),
+        whole_number("num_classes", num_classes, 1, num_nodes),
+        whole_number("seed", seed, 0),
+    )
