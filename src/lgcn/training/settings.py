@@ -1,6 +1,6 @@
 """All settings of a run, from files, flags or keyword arguments.
 
-:mod:`lgcn.training.groups` lists every setting with its type, limits, description and default. A
+`lgcn.training.groups` lists every setting with its type, limits, description and default. A
 setting also has a flat name, which omits the group (``k`` for ``model.k``); ``model`` is the flat
 name of ``model.name``.
 """
@@ -43,7 +43,7 @@ GROUPS: dict[str, type[Group]] = {
 
 
 class Settings(Group):
-    """The settings of a run, in groups. Make them with :meth:`create`.
+    """The settings of a run, in groups. Make them with `create`.
 
     Example::
 
