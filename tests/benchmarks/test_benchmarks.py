@@ -23,10 +23,13 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("layer", "fusion", "training_step", "epoch", "subgraph", "scaling", "store_accuracy"),
+        *("fusion", "training_step", "epoch", "subgraph", "scaling"),
         *(
-            pytest.param(name, marks=pytest.mark.slow)  # twenty seconds and more
-            for name in ("k_largest", "fit_memory", "huge_pages", "tables", "store_loader", "large")
+            pytest.param(name, marks=pytest.mark.slow)  # ten seconds and more
+            for name in (
+                *("layer", "k_largest", "fit_memory", "huge_pages", "tables", "store_loader"),
+                *("store_accuracy", "large"),
+            )
         ),
     ],
 )

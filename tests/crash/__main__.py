@@ -25,27 +25,27 @@ from .scenarios import SCENARIOS, Scenario
 from .trials import KILLS, Disturbance, Machine
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
-ANEW = 10  # of the kills, one of so many hits a process that a user would have started
+NEW_PROCESS_EVERY = 10  # one kill in so many hits a new process, started as a user starts it
 PACKAGES = ("lgcn", "numpy", "numba", "pyarrow", "safetensors", "torch", "torch_geometric")
 
 
 class Trial(NamedTuple):
-    """One of a plan."""
+    """A command, and what happens to it."""
 
     scenario: Scenario
     disturbance: Disturbance
-    anew: bool = False
+    new_process: bool = False
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("--kills", type=int, default=200, help="how many (default: 200)")
-    parser.add_argument("--seed", type=int, help="of the moments (default: a new one)")
-    parser.add_argument("--only", action="append", help="these commands alone, by their name")
+    parser.add_argument("--kills", type=int, default=200, help="number of kills (default: 200)")
+    parser.add_argument("--seed", type=int, help="seed for choosing the moments (default: random)")
+    parser.add_argument("--only", action="append", help="only this command, as reports name it")
     parser.add_argument(
         "--errors",
         action="store_true",
-        help="instead, make every write fail: each call of each command, in five ways",
+        help="make every write fail instead: each call of each command, in five ways",
     )
     parser.add_argument("--report", type=Path, help="file for a report as JSON")
     chosen = parser.parse_args()
@@ -87,18 +87,18 @@ def main() -> int:
 def kills(
     laboratory: Laboratory, scenarios: list[Scenario], number: int, rng: random.Random
 ) -> Iterator[Trial]:
-    """Kills in turn, at moments that are uniform over the calls of a command."""
+    """Kills of each command in turn, at a call drawn uniformly from those of the command."""
     for i in range(number):
         scenario = scenarios[i % len(scenarios)]
         calls = len(laboratory.undisturbed(scenario).ended.calls)
         disturbance = Disturbance(rng.randint(1, calls), rng.choice(KILLS))
         # A new process has nothing that stands for the runs of `reproduce`.
         plain = scenario.command.function is None and scenario.name != "reproduce"
-        yield Trial(scenario, disturbance, plain and rng.randrange(ANEW) == 0)
+        yield Trial(scenario, disturbance, plain and rng.randrange(NEW_PROCESS_EVERY) == 0)
 
 
 def errors(laboratory: Laboratory, scenarios: list[Scenario]) -> Iterator[Trial]:
-    """Each call of each command: three errors, a full disk, and half of what was to be written."""
+    """For each call of each command: three errors, a full disk, and a write of half the bytes."""
     for scenario in scenarios:
         for call in laboratory.undisturbed(scenario).ended.calls:
             yield from (Trial(scenario, Disturbance(call.n, "fail", error)) for error in ERRORS)
@@ -110,7 +110,7 @@ def errors(laboratory: Laboratory, scenarios: list[Scenario]) -> Iterator[Trial]
 def _run(
     laboratory: Laboratory, trial: Trial, found: dict[str, dict[str, Any]], broken: list[str]
 ) -> None:
-    scenario, disturbance, anew = trial
+    scenario, disturbance, new_process = trial
     entry = found.setdefault(
         scenario.name,
         {
@@ -125,10 +125,10 @@ def _run(
         },
     )
     entry["trials"] += 1
-    entry["in a new process"] += anew
+    entry["in a new process"] += new_process
     entry["modes"][disturbance.mode] += 1
     try:
-        outcome = laboratory.trial(scenario, disturbance, anew=anew)
+        outcome = laboratory.trial(scenario, disturbance, new_process=new_process)
     except Broken as error:
         broken.append(str(error))
         print(f"BROKEN {error}", flush=True)

@@ -1,4 +1,4 @@
-"""What must hold after a command was killed, or a write of it failed."""
+"""What must hold after a command was killed, or one of its writes failed."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ NO_ERROR = re.compile(r"Note: |\d+/\d+ ")  # notes, and the progress of `lgcn re
 
 
 class Broken(AssertionError):
-    """A promise that was not kept."""
+    """A promise was broken."""
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A scenario that nothing disturbed."""
+    """A scenario without a disturbance."""
 
     before: dict[str, Any]
     old: Any
     after: dict[str, Any]
     new: Any
-    size: int  # of the files that are new
+    size: int  # bytes in new and changed files
     ended: Ended
 
 
@@ -54,7 +54,7 @@ class Outcome:
 
 
 class Laboratory:
-    """A folder that is the same before every trial, and what each scenario makes of it.
+    """A folder that is reset before every trial, and what each scenario should leave in it.
 
     Args:
         machine: Runs the commands.
@@ -103,12 +103,12 @@ class Laboratory:
         return ended
 
     def reset(self) -> None:
-        """Makes the folder what it is before every trial."""
+        """Resets the folder to its state before every trial."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self._template, self.folder)
 
     def undisturbed(self, scenario: Scenario) -> Undisturbed:
-        """What the scenario gives when nothing happens; run once."""
+        """The outcome without a disturbance; computed once."""
         if scenario.name not in self._undisturbed:
             self.reset()
             before, old = snapshot(self.folder), self._read(scenario)
@@ -119,11 +119,13 @@ class Laboratory:
             self._undisturbed[scenario.name] = Undisturbed(before, old, after, new, size, ended)
         return self._undisturbed[scenario.name]
 
-    def trial(self, scenario: Scenario, disturbance: Disturbance, *, anew: bool = False) -> Outcome:
+    def trial(
+        self, scenario: Scenario, disturbance: Disturbance, *, new_process: bool = False
+    ) -> Outcome:
         """Disturbs a command and checks everything; raises :class:`Broken`."""
         expected = self.undisturbed(scenario)
         self.reset()
-        run = self.machine.run_anew if anew else self.machine.run
+        run = self.machine.run_in_new_process if new_process else self.machine.run
         ended = run(scenario.command, self.folder, disturbance)
         hit = next((call for call in ended.calls if call.n == disturbance.n), None)
         name = "nothing" if hit is None else f"{hit.kind} {self._name(hit.path)}"
@@ -144,7 +146,7 @@ class Laboratory:
         return re.sub(r"\.\w{8}(\.lgcn-tmp)?$", ".*", name)
 
     def _check_end(self, scenario: Scenario, disturbance: Disturbance, ended: Ended) -> None:
-        """Killed, or done, or one line that names the file."""
+        """The command was killed, succeeded, or printed one line that names the file."""
         if disturbance.mode.startswith("kill"):
             if not ended.killed:
                 raise Broken(f"it was not killed but ended with {ended.status}: {ended.err}")
@@ -161,7 +163,7 @@ class Laboratory:
             raise Broken(f"a short write is no error, got {lines[0]!r}")
 
     def _check_contents(self, scenario: Scenario, expected: Undisturbed) -> str:
-        """Nothing half-written is read as whole; everything finished is still there."""
+        """Nothing half-written is read as complete; everything finished is still there."""
         now = snapshot(self.folder)
         target = Path(scenario.target)
         for name, content in expected.before.items():
@@ -184,13 +186,13 @@ class Laboratory:
         if found == expected.old:
             return "old" if found != ABSENT else ABSENT
         if found != ABSENT:
-            raise Broken(f"{target} is read as whole, and is neither the old nor the new one")
+            raise Broken(f"{target} is read as complete, but is neither the old nor the new one")
         if expected.old != ABSENT and scenario.keeps_old:
             raise Broken(f"{target} was finished before and is gone")
         return ABSENT
 
     def _check_files(self, found: Any, expected: Undisturbed) -> str:
-        """Each file of a folder is as it was before, or as it is when all is done."""
+        """Each file of a folder is the old or the new one."""
         old, new = ({} if value == ABSENT else value for value in (expected.old, expected.new))
         for name, content in ({} if found == ABSENT else found).items():
             allowed = [files[name] for files in (old, new) if name in files]
@@ -205,10 +207,10 @@ class Laboratory:
         return "old"
 
     def _check_next(self, scenario: Scenario, expected: Undisturbed, said: str) -> None:
-        """The same command again, or what is advised, ends as if nothing had happened."""
+        """Repeating the command, or following its advice, gives the undisturbed result."""
         command = scenario.command.plus("--resume") if "--resume" in said else scenario.command
         ended = self.machine.run(command, self.folder)
-        if ended.status == 2:  # the disturbed one got far enough to be in the way
+        if ended.status == 2:  # the disturbed command left a result
             advised = [flag for flag in ("--resume", "--overwrite") if flag in ended.err]
             if not advised:
                 raise Broken(f"the next command was refused without advice: {ended.err}")
@@ -223,7 +225,7 @@ class Laboratory:
             raise Broken(f"the next command leaves {', '.join(left)}")
 
     def _read(self, scenario: Scenario) -> Any:
-        """The result, or ``ABSENT`` where there is none or it is refused in words."""
+        """The result, or ``ABSENT`` if there is none or reading it ends in a message."""
         try:
             return scenario.read(self.folder / scenario.target)
         except FileNotFoundError:
@@ -235,7 +237,7 @@ class Laboratory:
 
 
 def _check_lines(name: str, found: bytes, old: bytes, new: bytes) -> None:
-    """All lines of the old file are there, and no other lines than those of the new one."""
+    """All lines of the old file are there, and only lines of the new one."""
     lines, before, after = (text.splitlines(keepends=True) for text in (found, old, new))
     if not set(before) <= set(lines):
         raise Broken(f"{name} lost a line")

@@ -1,4 +1,4 @@
-"""The place where commands are killed."""
+"""The folder in which commands are killed."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Every command that writes: what it starts from, and how its result is read."""
+"""Every command that writes: its inputs, and how its result is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BYSTANDERS = (
     "old-run/checkpoint-plan.txt",
     "store-notes/notes.txt",
 )
-# Each is there before the trial, in a file of that name.
+# Files that exist before the trial.
 OLD_FILES = ("old.tsv", "old.parquet", "old-embeddings.parquet", "old-download")
 
 Read = Callable[[Path], Any]
@@ -48,10 +48,10 @@ class Scenario:
     """A command and its result.
 
     Args:
-        name: As reports call it.
-        command: What is disturbed.
+        name: Name in reports.
+        command: The command that is disturbed.
         target: The file or folder it writes.
-        read: Gives all of the result, or raises LGCNError or FileNotFoundError.
+        read: Returns the complete result, or raises LGCNError or FileNotFoundError.
         keeps_old: Whether an old result stays until the new one is complete. A run that is
             replaced at the user's request goes when its replacement starts.
         separate: Whether the target is a folder of files that appear one by one.
@@ -112,7 +112,7 @@ def read_folder(path: Path) -> Any:
 
 
 def snapshot(folder: Path) -> dict[str, Any]:
-    """All files below a folder with their contents, and folders, times aside."""
+    """All folders and files below a folder with their contents, without times."""
     return {
         str(path.relative_to(folder)): None if path.is_dir() else lasting(path)
         for path in sorted(folder.rglob("*"))
@@ -144,7 +144,7 @@ def _lgcn(*arguments: str) -> Command:
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
-        # One epoch: going on from one checkpoint to the next is the scenario below.
+        # One epoch: resuming from a checkpoint is the scenario below.
         Scenario("train", _lgcn(*TRAIN, *ONE_EPOCH, "--out", "run"), "run", read_run),
         Scenario(
             "train --resume",

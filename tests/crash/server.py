@@ -1,7 +1,7 @@
-"""A process that has imported everything and forks a process per trial.
+"""A process that has imported everything and forks one process per trial.
 
-``python -m crash.server SHIM`` reads one request per line from standard input, as JSON, and answers
-each with the status of the process. It runs with the shim in LD_PRELOAD.
+``python -m tests.crash.server SHIM`` reads one JSON request per line from standard input, and
+answers each with the status of the process. It runs with the shim in LD_PRELOAD.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
             _run(shim, request)  # does not return
         answers.write(json.dumps({"status": _wait(child, request["seconds"])}) + "\n")
         answers.flush()
-    os._exit(0)  # what libraries say of objects that live to the end helps nobody
+    os._exit(0)  # without the warnings that libraries print at exit
 
 
 def _prepare() -> None:
@@ -63,7 +63,7 @@ def _prepare() -> None:
     numba.set_num_threads(1)
     pa.set_cpu_count(1)
     loop.CHECKPOINT_SECONDS = -1.0  # a checkpoint after each epoch
-    # Runs that take no time, in this process and without data sets.
+    # Training runs are replaced: they take no time, and need no data sets or processes.
     lgcn.paper.runner.run_tasks = _run_tasks
     lgcn.paper.reproduce._possible = lambda plan, root: (plan, [])
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -90,7 +90,7 @@ def _prepare() -> None:
 
 
 def _run(shim: Any, request: dict[str, Any]) -> None:
-    """The trial itself, in a process of its own."""
+    """The trial, in its own process."""
     status = 1
     try:
         for number, name in ((1, "out"), (2, "err")):
@@ -107,7 +107,7 @@ def _run(shim: Any, request: dict[str, Any]) -> None:
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except (LGCNError, OSError) as error:  # of a function; commands turn them into a message
+    except (LGCNError, OSError) as error:  # from a function; commands print them
         print(f"Error: {error}", file=sys.stderr)
         status = getattr(error, "exit_code", 1)
     except BaseException:
@@ -134,7 +134,7 @@ def _command(arguments: Any) -> None:
     command_line().main()
 
 
-# What is made ready before the shim is armed, and then called.
+# Each prepares a call before the shim is armed, and returns it.
 
 
 def _save(seed: str, folder: str) -> Any:
@@ -152,7 +152,7 @@ def _write_store(path: str, *flags: str) -> Any:
 
 
 def _download(target: str) -> Any:
-    """From a server in this process."""
+    """Downloads from a server in this process."""
     content = bytes(range(256)) * 1000
 
     class Handler(http.server.BaseHTTPRequestHandler):

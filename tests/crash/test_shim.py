@@ -78,7 +78,7 @@ def test_one_call_is_disturbed(
     )
     assert done.returncode == status, done.stderr
     assert (file.read_text() if file.exists() else None) == written
-    if status >= 0:  # what is printed is lost with a kill
+    if status >= 0:  # a kill loses what is printed
         assert [int(line) for line in done.stdout.split()] == printed
     lines = [line.split("\t")[1] for line in log.read_text().splitlines()]
     names = [name.replace("64", "") for name in lines]
@@ -88,7 +88,7 @@ def test_one_call_is_disturbed(
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_all_bytes_of_a_result_are_seen(laboratory: Laboratory, name: str):
-    # A library that writes through a map, or by system calls of its own, would be seen here.
+    # Fails if a library writes through a memory map, or with its own system calls.
     found = laboratory.undisturbed(SCENARIOS[name])
     assert 0 < found.size <= sum(call.size for call in found.ended.calls)
 
@@ -100,7 +100,7 @@ def test_a_result_is_on_the_disk_when_it_takes_its_name(laboratory: Laboratory, 
     assert renames
     for rename in renames:
         assert _synced(rename.before, calls[: rename.n - 1]), rename
-        # The folder, so that the new name outlasts a power failure too.
+        # The folder too, so that the new name survives a power failure.
         parent = str(Path(rename.path).parent)
         assert any(c.kind == "fsync" and c.path == parent for c in calls[rename.n :]), rename
 

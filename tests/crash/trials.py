@@ -1,7 +1,7 @@
-"""Commands that are killed, or whose n-th write fails: how one such trial is run.
+"""Runs one trial: a command that is killed, or whose n-th write fails.
 
-Importing torch takes seconds. So a server (:mod:`server`) imports everything once, with the shim
-loaded, and forks a process per trial, which takes a tenth of a second.
+Importing torch takes seconds, so a server (:mod:`server`) imports everything once, with the shim
+loaded, and forks one process per trial, in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 # In the order of the shim's.
 MODES = ("count", "kill before", "kill after", "kill torn", "fail", "full", "short")
 KILLS = ("kill before", "kill after", "kill torn")
-SECONDS = 60  # after which a trial counts as hanging
+SECONDS = 60  # after that, a trial counts as hanging
 # `lgcn`, with a checkpoint after each epoch.
 NEW_PROCESS = """
 from lgcn.training import loop
@@ -36,7 +36,7 @@ main()
 
 
 class Unavailable(Exception):
-    """Why this machine cannot run trials."""
+    """This machine cannot run trials; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,23 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Call:
-    """A call that changes a file below the folder, as the shim saw it."""
+    """A call that changes a file below the folder, as the shim logged it."""
 
     n: int
     name: str
     size: int
     path: str
-    before: str = ""  # what a renamed file was called
+    before: str = ""  # the old name of a renamed file
 
     @property
     def kind(self) -> str:
-        """The call without its variants: ``open64`` is ``open``."""
+        """The call without its suffix: ``open64`` is ``open``."""
         return re.sub(r"64|at2?$", "", self.name)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a command."""
+    """How a command ended."""
 
     status: int  # exit code, or minus the signal
     out: str
@@ -98,7 +98,7 @@ class Command:
 
 
 def build_shim(folder: Path) -> Path:
-    """Compiles the shim; raises :class:`Unavailable` where that cannot be."""
+    """Compiles the shim; raises :class:`Unavailable` if that is impossible."""
     if not sys.platform.startswith("linux"):
         raise Unavailable("it needs Linux")
     compiler = shutil.which("cc")
@@ -115,7 +115,7 @@ def build_shim(folder: Path) -> Path:
 
 
 class Machine:
-    """Runs commands in processes of their own, disturbed or not.
+    """Runs commands in separate processes, disturbed or not.
 
     Use it in a ``with`` statement.
     """
@@ -140,8 +140,8 @@ class Machine:
     ) -> None:
         if self._server is not None:
             try:
-                self._server.communicate(timeout=5)  # it ends when nobody asks any more
-            except subprocess.TimeoutExpired:  # it waits for a trial that hangs
+                self._server.communicate(timeout=5)  # it ends with its standard input
+            except subprocess.TimeoutExpired:  # a trial hangs
                 self._server.kill()
                 self._server.communicate()
         shutil.rmtree(self._folder)
@@ -169,10 +169,10 @@ class Machine:
             raise RuntimeError(f"the server of trials ended with {server.wait()}")
         return self._ended(json.loads(answer)["status"])
 
-    def run_anew(
+    def run_in_new_process(
         self, command: Command, folder: Path, disturbance: Disturbance | None = None
     ) -> Ended:
-        """The same in a new Python process, as a user starts it; it takes seconds."""
+        """The same in a new Python process, as a user starts it, which takes seconds."""
         assert command.function is None
         disturbance = disturbance or Disturbance()
         armed = {
@@ -229,8 +229,8 @@ class Machine:
 
 
 def _environment() -> dict[str, str]:
-    """One thread each: a fork takes no other threads along, and calls come in one order."""
+    """One thread each: a fork keeps only the calling thread, and the order of calls is fixed."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS"), "1")
-    # Of Numba's ways to run threads, this is the one that stands a fork.
+    # The threading layer of Numba that survives a fork.
     more = {"NUMBA_THREADING_LAYER": "workqueue", "LGCN_OFFLINE": "", "COLUMNS": "200"}
     return {**os.environ, **threads, **more}

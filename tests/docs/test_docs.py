@@ -211,6 +211,7 @@ def test_a_notebook_runs(path: Path, at_most_epochs: Callable[[int], None]) -> N
     for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
         if cell.cell_type == "code":
             exec(compile(cell.source, f"{path.name}, cell {number}", "exec"), names)
+    assert "lgcn" in names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -429,7 +429,7 @@ def test_cora_is_predicted_by_its_features_as_by_its_graph(data_root: Path) -> N
     graph = load_dataset("cora", root=data_root)
     assert graph.x is not None
     x, y = graph.x.to_dense().numpy(), graph.y.numpy()
-    classifier = LGCNClassifier(max_epochs=5, random_state=0, verbose=False)
+    classifier = LGCNClassifier(max_epochs=2, random_state=0, verbose=False)
     classifier.fit(x, y, graph.edge_index.numpy())
     np.testing.assert_array_equal(classifier.predict(x), classifier.predict())
     assert classifier.score(x, y) == classifier.score(None, y)

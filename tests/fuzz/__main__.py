@@ -1,4 +1,4 @@
-"""``make fuzz``: tries all targets on random cases for some minutes."""
+"""``make fuzz``: runs all targets on random cases for some minutes."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import secrets
 import sys
 from pathlib import Path
 
-# Read by Numba, torch and CUDA when they are imported: a process a core, each with one thread.
+# Read by Numba, torch and CUDA when they are imported: one process per core, one thread each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -19,15 +19,15 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=10, help="time after the first cases (default: 10)"
     )
-    parser.add_argument("--cases", type=int, help="stop a target after so many (default: no limit)")
+    parser.add_argument("--cases", type=int, help="cases per target (default: no limit)")
     parser.add_argument("--targets", help="names, separated by commas (default: all)")
     parser.add_argument("--jobs", type=int, help="processes (default: one per core)")
-    parser.add_argument("--seed", type=int, help="of all random numbers (default: a random one)")
+    parser.add_argument("--seed", type=int, help="seed of all random numbers (default: random)")
     parser.add_argument("--report", type=Path, help="write the counts to this JSON file")
     parser.add_argument("--found", type=Path, help="file for failing cases (default: found.jsonl)")
-    parser.add_argument("--memory-mb", type=int, default=2048, help="limit of a process's memory")
-    parser.add_argument("--case-seconds", type=float, default=20, help="limit of a case's time")
-    parser.add_argument("--no-warm-up", action="store_true", help="compile no kernels first")
+    parser.add_argument("--memory-mb", type=int, default=2048, help="memory limit of a process")
+    parser.add_argument("--case-seconds", type=float, default=20, help="time limit of a case")
+    parser.add_argument("--no-warm-up", action="store_true", help="do not compile kernels first")
     parser.add_argument(
         "--replay", nargs="*", metavar="NAME", help="run kept examples of --found (default: all)"
     )

@@ -1,4 +1,4 @@
-"""Running one case, telling failures apart, and making the bytes of a failing one fewer."""
+"""Runs one case, tells failures apart, and shortens a failing case."""
 
 import platform
 import re
@@ -34,13 +34,13 @@ def run_case(target: str, buffer: bytes) -> Outcome:
         return Outcome(refused=True)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a panic of Rust code is no Exception
+    except BaseException as error:  # a panic in Rust code is not an Exception
         return Outcome(where=place(error), error=text_of(error))
     return Outcome()
 
 
 def quiet() -> None:
-    """What the library has to say is not shown; what NumPy has, no user understands."""
+    """Ignores the warnings of the library; a warning of NumPy is an error."""
     warnings.simplefilter("ignore")
     warnings.simplefilter("error", RuntimeWarning)
 
@@ -59,7 +59,7 @@ def place(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Type and message without what differs from run to run, shortened."""
+    """Type and message, shortened, without paths that differ between runs."""
     lines = "".join(traceback.format_exception_only(error)).strip().replace(str(REPOSITORY), ".")
     lines = re.sub(r"\S*/lgcn-fuzz-\w+/(\d+/)?", "", lines)
     return lines if len(lines) <= LONGEST else lines[:LONGEST] + "..."
@@ -68,7 +68,7 @@ def text_of(error: BaseException) -> str:
 def reduced(
     buffer: bytes, fails: Callable[[bytes], bool], seconds: float, tries: int = 2000
 ) -> bytes:
-    """Fewer and smaller bytes that fail in the same way, by trying for some time."""
+    """Fewer and smaller bytes that fail in the same way."""
     end = time.monotonic() + seconds
     best = buffer
 
@@ -83,7 +83,7 @@ def reduced(
         return False
 
     length = len(best) // 2
-    while length:  # cut the end off, in halves
+    while length:  # cut off the end, in halves
         while len(best) > length and better(best[:-length]):
             pass
         length //= 2

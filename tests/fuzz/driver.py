@@ -1,4 +1,4 @@
-"""Runs all targets for some time in several processes, keeps what fails, and reports."""
+"""Runs all targets for some time in several processes, keeps failing cases, and reports."""
 
 import json
 import mmap
@@ -21,12 +21,12 @@ from .scratch import VARIABLE, make_scratch
 from .source import mutated, random_buffer
 
 TURN = 2.0  # seconds that a process spends on a target before the next one
-POOL = 256  # cases that went well, of which others are made
-REDUCE = 10.0  # seconds for making a failing case smaller
-MOST_KILLED = 10  # processes that a target may cost before it is left out
+POOL = 256  # passing cases, from which others are mutated
+REDUCE = 10.0  # seconds for shortening a failing case
+MOST_KILLED = 10  # killed processes after which a target is left out
 FIRST_CASES = 25  # of every target, in one process, so that kernels are compiled once
-FIRST_SECONDS = 900.0  # for a case that compiles
-# Imported once, before processes are forked off: most of the time that a process needs to start.
+FIRST_SECONDS = 900.0  # for a case that compiles kernels
+# Imported once, before processes are forked: imports are most of the start of a process.
 IMPORTS = (
     *("torch", "torch_geometric.data", "torch_geometric.utils", "numba", "scipy.sparse"),
     *("scipy.sparse.csgraph", "sklearn.base", "sklearn.utils.multiclass", "pyarrow.parquet"),
@@ -48,7 +48,7 @@ class Options(NamedTuple):
 
 
 class Shared:
-    """What all processes read: which targets are to be left out from now on."""
+    """Shared by all processes: the targets to leave out from now on."""
 
     def __init__(self, num_targets: int) -> None:
         self.left_out = np.ndarray(num_targets, np.bool_, mmap.mmap(-1, num_targets))
@@ -180,7 +180,7 @@ class Fuzzing:
 def worker(
     options: Options, slot: Slot, shared: Shared, number: int, shift: int, end: float | None
 ) -> None:
-    """Runs cases of one target after the other until a time, or a few of each where it is None."""
+    """Runs the targets in turn until a time, or a few cases of each if it is None."""
     first = end is None
     quiet()
     if first and options.warm_up:
@@ -248,7 +248,7 @@ def _one_case(
 
 
 def _hand_over(failure: Failure) -> None:
-    """Leaves a failure for the first process, in a file of its own."""
+    """Writes a failure to its own file, for the first process."""
     keep(failure, Path(os.environ[VARIABLE]) / "failures" / f"{failure.name}.jsonl")
 
 
@@ -337,7 +337,7 @@ def table(record: dict[str, Any]) -> str:
 
 
 def replay(failures: list[Failure], limits: Limits) -> int:
-    """Runs kept examples, each in a process of its own. Returns how many fail."""
+    """Runs kept examples, each in its own process. Returns how many fail."""
     failing = 0
     folder = make_scratch()
     os.environ[VARIABLE] = str(folder)

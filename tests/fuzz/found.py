@@ -1,4 +1,4 @@
-"""What fuzzing found, kept as regression examples: one line of JSON per case."""
+"""Failures that fuzzing found, kept as regression examples: one line of JSON per case."""
 
 import hashlib
 import json
@@ -11,14 +11,14 @@ FILE = Path(__file__).parent / "found.jsonl"
 
 @dataclass
 class Failure:
-    """A case that is not as it should be.
+    """A failing case.
 
     Args:
         target: The name of the target.
         buffer: The bytes of the case.
         kind: ``error``, ``crash``, ``time`` or ``memory``.
-        where: What makes two failures the same: the type of the error and where it was raised.
-        error: What happened, for people.
+        where: Identifies the failure: the type of the error and where it was raised.
+        error: The message.
         versions: Of Python and the libraries.
     """
 

@@ -7,7 +7,7 @@ from .source import ENDS, Source
 
 STRINGS = ("", "x", "rowptr", "dtype", "\x1b[2J", "\ud800", "\n", "../x", "/etc/passwd", "é" * 200)
 NUMBERS = (0, 1, -1, 2, 0.5, -0.5, 1e308, -1e-320, 10**400, *ENDS[-12:])
-# What Python's parser reads or writes though it is no JSON, and what takes much stack.
+# What Python's parser accepts or writes although it is not JSON, and deep nesting.
 RAW = (
     *("NaN", "-Infinity", "1e999", "[" * 20_000, "[" * 500 + "]" * 500, '{"a":' * 3000, "9" * 6000),
     *('"\\ud800"', "{", "", "[[]]", "{}", "null", "true"),

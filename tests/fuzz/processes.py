@@ -1,4 +1,4 @@
-"""Processes that run cases under limits of memory and time, and survive none of them."""
+"""Processes that run cases with limited memory and time. A case beyond a limit ends its process."""
 
 import contextlib
 import faulthandler
@@ -23,7 +23,7 @@ _HEADER = 16  # bytes: when the case began, its target, its length
 
 
 class Slot:
-    """Memory that a worker shares with its parent, which reads it after the worker was killed."""
+    """Memory shared with the parent, which reads it after the worker was killed."""
 
     def __init__(self, num_targets: int) -> None:
         counts = num_targets * 4 * 8
@@ -44,26 +44,26 @@ class Slot:
 
     @property
     def running(self) -> float:
-        """For how many seconds the case has been running, 0 between cases."""
+        """Seconds since the case began, 0 between cases."""
         began = float(self._began[0])
         return time.monotonic() - began if began else 0.0
 
     @property
     def case(self) -> tuple[int, bytes]:
-        """Target and bytes of the last case; the target is -1 where there was none."""
+        """Target and bytes of the last case; the target is -1 if there was none."""
         length = int(self._numbers[1])
         return int(self._numbers[0]), self._map[self._bytes : self._bytes + length]
 
 
 class Limits(NamedTuple):
-    """Of one process: bytes above what it has after its imports, and seconds of one case."""
+    """Limits of a process: bytes beyond those in use after its imports, and seconds per case."""
 
     memory: int = 2 << 30
     seconds: float = 20.0
 
 
 def status_of(pid: int | str, field: str) -> int:
-    """A number of bytes in /proc/PID/status, 0 where there is none."""
+    """A number of bytes in /proc/PID/status, 0 if it is missing."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(field + ":"):
@@ -95,7 +95,7 @@ class Process:
                     _limit_memory(limits.memory)
                     work()
                     code = 0
-            except BaseException:  # none of a case, which are caught
+            except BaseException:  # errors of a case are caught elsewhere
                 traceback.print_exc()
             finally:
                 os._exit(code)
@@ -109,7 +109,7 @@ class Process:
         if self.slot.running > self._limits.seconds:
             stack = self._kill(signal.SIGABRT)
             return "time", f"no result after {self._limits.seconds:g} s. {stack}"
-        # Where the limit below is not enforced: what it takes, not what it asked for.
+        # Where the limit below is not enforced: memory in use, not memory requested.
         used = status_of(self.pid, "RssAnon")
         self._most = self._most or used
         if used > self._most + 2 * self._limits.memory:
@@ -130,7 +130,7 @@ class Process:
         return "crash", f"{what}. {self._stack()}"
 
     def _kill(self, number: int) -> str:
-        """Ends the process by a signal that makes it write its stacks first."""
+        """Ends the process with a signal on which it writes its stacks first."""
         os.kill(self.pid, number)
         for _ in range(50):
             if os.waitpid(self.pid, os.WNOHANG)[0]:
@@ -152,7 +152,7 @@ class Process:
 
 
 def _limit_memory(limit: int) -> None:
-    """Limits what the process may ask for. Maps of files and reserved addresses do not count."""
+    """Limits the memory that the process may request; mapped files do not count."""
     used = status_of("self", "VmData")
     if used:
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -162,7 +162,7 @@ def _limit_memory(limit: int) -> None:
 def run_isolated(
     work: Callable[[], Any], limits: Limits, trace: Path, buffer: bytes = b""
 ) -> tuple[str, str]:
-    """Runs ``work`` in a process of its own; returns what :meth:`Process.poll` does."""
+    """Runs ``work`` in its own process; returns what :meth:`Process.poll` returns."""
     slot = Slot(1)
     slot.begin(0, buffer)
     process = Process(lambda: _ignore(work()), slot, limits, trace)
@@ -177,6 +177,6 @@ def _ignore(value: Any) -> None: ...
 
 
 def killed(target: str, buffer: bytes, kind: str, details: str) -> Failure:
-    """The failure of a process that did not survive its case."""
+    """The failure of a process that its case ended."""
     where = details.partition(". ")[0] if kind == "crash" else kind
     return Failure(target, buffer, kind, where, f"{kind}: {details}")

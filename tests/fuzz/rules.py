@@ -1,4 +1,4 @@
-"""The rule for input that is wrong: one clear line, and nothing else."""
+"""The rule for wrong input: it is refused with one clear line, and nothing else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,18 +9,18 @@ LONGEST_MESSAGE = 2000  # of an error; a cell of a megabyte must not fill the sc
 
 
 class Refused(Exception):
-    """The case was refused in one clear line, which ends it well."""
+    """The input was refused with one clear line: the case passes."""
 
 
 def check_message(message: str) -> None:
-    """Fails where an error is not one line. Escape codes in it are the command line's to escape."""
+    """Fails if an error is not one line. (The command line escapes control characters.)"""
     assert message, "an error without a message"
     assert "\n" not in message, f"a message of several lines: {message[:500]!r}"
     assert len(message) < LONGEST_MESSAGE, f"{len(message)} characters: {message[:500]!r}"
 
 
 def refuses(*wanted: type[Exception]) -> Any:
-    """Turns errors of these types into :class:`Refused`, once their message was checked."""
+    """Checks the message of errors of these types, and turns them into :class:`Refused`."""
     return _Refuses(wanted)
 
 
@@ -37,17 +37,17 @@ class _Refuses:
 
 
 def file_errors() -> Any:
-    """For what is read from files, whose errors are the library's own."""
+    """For reading files: only errors of the library."""
     return refuses(LGCNError)
 
 
 def argument_errors() -> Any:
-    """For arguments of library functions."""
+    """For arguments of library functions: also ValueError."""
     return refuses(LGCNError, ValueError)
 
 
 def wrong(call: Callable[[], Any]) -> None:
-    """Fails unless the call is refused in one clear line."""
+    """Fails unless the call is refused with one clear line."""
     with argument_errors():
         result = call()
     raise AssertionError(f"accepted, though it must be refused: {result!r:.300}")

@@ -1,4 +1,4 @@
-"""A folder for the files of cases, in memory where the system has such a file system."""
+"""A folder for the files of cases, in shared memory if the system has it."""
 
 import atexit
 import os
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
-VARIABLE = "LGCN_FUZZ_SCRATCH"  # the driver's, which removes what killed processes left
+VARIABLE = "LGCN_FUZZ_SCRATCH"  # set by the driver, which removes what killed processes leave
 
 _folders: dict[int, Path] = {}
 
@@ -18,7 +18,7 @@ def make_scratch() -> Path:
 
 
 def scratch(name: str) -> Path:
-    """A folder of this process; processes that are forked off have their own."""
+    """A folder of this process; forked processes have their own."""
     if os.getpid() not in _folders:
         parent = os.environ.get(VARIABLE)
         if parent:

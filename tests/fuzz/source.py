@@ -1,4 +1,4 @@
-"""Choices made from a string of bytes."""
+"""Choices made from a byte string."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ ENDS = tuple(
 
 
 class Source:
-    """Makes the choices of one case. Past the end of its bytes, all choices are the first."""
+    """Makes the choices of one case. After its last byte, every choice is the first option."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -74,12 +74,12 @@ class Source:
         return "".join(characters)
 
     def rng(self) -> Any:
-        """A generator for arrays, of which there is no need to choose each number."""
+        """A generator for arrays whose numbers need not be chosen one by one."""
         return np.random.Generator(np.random.PCG64(self.below(1 << 16)))
 
 
 def random_buffer(rng: Any) -> bytes:
-    """The bytes of a case: short ones are more likely, and some have few distinct bytes."""
+    """The bytes of a case: mostly short, some with few distinct bytes."""
     length = int(2 ** rng.uniform(3, 12)) if rng.random() < 0.97 else MAX_LENGTH
     if rng.random() < 0.1:
         return rng.choice(rng.integers(0, 256, 3, np.uint8), length).tobytes()
@@ -87,7 +87,7 @@ def random_buffer(rng: Any) -> bytes:
 
 
 def mutated(data: bytes, other: bytes, rng: Any) -> bytes:
-    """A case like ``data``: some bytes are changed, removed, added, or those of ``other``."""
+    """A case like ``data``: some bytes are changed, removed, added, or taken from ``other``."""
     changed = bytearray(data)
     for _ in range(rng.integers(1, 5)):
         at = int(rng.integers(0, len(changed) + 1))

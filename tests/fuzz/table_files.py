@@ -1,4 +1,4 @@
-"""The tables that fuzzing damages, in many formats, and how a table is tried."""
+"""The tables that fuzzing damages, in many formats, and the check of an imported table."""
 
 import csv
 import datetime
@@ -56,8 +56,8 @@ def try_tables(edges: Any, nodes: Any, options: dict[str, Any], *, fit: bool = F
         The message of the error, checked, or ``None`` where all went well.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what the library has to say
-        warnings.simplefilter("error", RuntimeWarning)  # what NumPy has, which no user understands
+        warnings.simplefilter("ignore", UserWarning)  # of the library
+        warnings.simplefilter("error", RuntimeWarning)  # of NumPy, which no user understands
         try:
             imported = import_tables(edges, nodes, **options)
             check_use(edges, nodes, options, imported)
@@ -70,7 +70,7 @@ def try_tables(edges: Any, nodes: Any, options: dict[str, Any], *, fit: bool = F
 
 
 def check_use(edges: Any, nodes: Any, options: dict[str, Any], imported: Any) -> None:
-    """The graph is whole, can be reported on, and comes out the same by a stored encoder."""
+    """The graph is valid, has a report, and a stored encoder gives the same features."""
     graph = imported.graph
     assert graph.num_nodes == len(graph.node_ids) == imported.counts["node_rows"]
     assert len(set(graph.node_ids.tolist())) == graph.num_nodes
@@ -146,7 +146,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 def not_unicode(cells: list[Any]) -> pa.Array:
-    """Texts as programs write them that do not care: Arrow takes them for UTF-8 unseen."""
+    """Texts of careless programs: Arrow takes them for UTF-8 without a check."""
     coded = [None if cell is None else cell.encode("utf-8") + b"\xff" for cell in cells]
     return pa.array(coded, pa.binary()).cast(pa.string(), safe=False)
 

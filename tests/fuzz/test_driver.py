@@ -1,4 +1,4 @@
-"""The fuzzer survives what its cases do, counts it, and keeps the cases."""
+"""The fuzzer survives failing cases, counts them and keeps them."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def fuzz(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_failures_crashes_hangs_and_greed_are_kept(tmp_path: Path) -> None:
+def test_failures_crashes_hangs_and_excess_memory_are_kept(tmp_path: Path) -> None:
     found, report = tmp_path / "found.jsonl", tmp_path / "report.json"
     limits = ("--case-seconds", 0.5, "--memory-mb", 512)
     done = fuzz(

@@ -1,4 +1,4 @@
-"""Every target on derandomised cases, and on all cases that fuzzing once found."""
+"""Every target on derandomised cases, and on all cases that fuzzing has found."""
 
 import warnings
 from contextlib import suppress
@@ -15,9 +15,9 @@ from .rules import Refused
 from .source import Source, random_buffer
 from .targets import TARGETS, target
 
-# Those that train or read many files take some hundredths of a second a case.
+# Fewer for targets that train or read many files: their cases take longer.
 CASES = dict.fromkeys(TARGETS, 100) | {"checkpoint": 25, "planetoid": 40, "tables_damaged": 40}
-# Random bytes that Hypothesis does not know of make longer cases; its own it can make smaller.
+# A seed gives longer cases; the bytes of Hypothesis it can shrink.
 BUFFERS = st.integers(0, 2**32 - 1).map(lambda seed: random_buffer(np.random.default_rng(seed)))
 BUFFERS |= st.binary(max_size=300)
 

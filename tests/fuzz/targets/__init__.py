@@ -1,7 +1,7 @@
-"""All targets by name: functions of a :class:`~fuzz.source.Source`.
+"""All targets by name: functions of a :class:`~tests.fuzz.source.Source`.
 
-A target returns where a case is as it should be, raises :class:`~fuzz.rules.Refused` where the
-input was wrong and one clear line said so, and anything else where it found a defect.
+A target returns if the case passes, raises :class:`~tests.fuzz.rules.Refused` if wrong input was
+refused with one clear line, and raises anything else if it found a defect.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from ..source import Source
 
 Target = Callable[[Source], None]
 
-# Where each is. They are imported on first use: the process that starts others must not import the
-# package, whose threads do not survive a fork.
+# Modules and functions. They are imported on first use: the process that forks others must not
+# import the package, whose threads do not survive a fork.
 TARGETS = {
     "k_largest": "operators.k_largest_target",
     "k_largest_gradients": "operators.gradients_target",

@@ -1,4 +1,4 @@
-"""Index arrays with any numbers in them: sound ones are used, all others refused."""
+"""Index arrays of any numbers: valid ones are used, all others refused."""
 
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ from ..source import Source
 
 
 def is_sound(rowptr: list[int], col: list[int], num_cols: int) -> bool:
-    """By comparisons of Python's integers, which have no end."""
+    """Compares Python integers, which cannot overflow."""
     return (
         rowptr[:1] == [0]
         and rowptr == sorted(rowptr)
@@ -25,7 +25,7 @@ def is_sound(rowptr: list[int], col: list[int], num_cols: int) -> bool:
 
 
 def fitting(values: list[int], dtype: torch.dtype) -> Tensor:
-    """The values, those that the type does not have wrapped around."""
+    """The values; those outside the type wrap around."""
     return torch.tensor(values, dtype=torch.int64).to(dtype)
 
 

@@ -76,7 +76,7 @@ def edge_index_target(source: Source) -> None:
         n = source.between(40_000, 70_000)
     n = min(n, int(info.max) + 1)
     ends: list[int] = []
-    for _ in range(2 * source.below(10)):  # the first and last numbers are the likely ones
+    for _ in range(2 * source.below(10)):  # the first and last numbers are more likely
         near = source.below(min(n, 12)) if n else 0
         ends.append(n - 1 - near if n and source.flag() else near)
     given: int | None = n
@@ -85,7 +85,7 @@ def edge_index_target(source: Source) -> None:
     if source.below(4) == 3:
         given = None
         n = max(ends) + 1 if ends else 0
-        if n > 100_000:  # a node number asks for memory, as it should
+        if n > 100_000:  # a large node number needs memory
             ends = [min(end, 1000) for end in ends]
             n = max(ends) + 1
     array = np.array(ends, name).reshape(-1, 2).T
@@ -202,7 +202,7 @@ def _torch_sparse(source: Source, n: int, row: Any, col: Any, values: Any) -> No
     for t, s, w in zip(row.tolist(), col.tolist(), values.tolist(), strict=True):
         summed[s, t] = summed.get((s, t), 0.0) + w
     if any(math.isnan(w) for w in summed.values()):
-        return  # what becomes of these is the training's to say
+        return  # training checks these
     entries = sorted(summed.items(), key=lambda entry: (entry[0][1], entry[0][0]))
     pairs, weights = [pair for pair, _ in entries], [w for _, w in entries]
     direction = "directed" if directed else "undirected"

@@ -1,4 +1,4 @@
-"""A target that does all that the fuzzer must survive. It is for the test of the fuzzer alone."""
+"""A target that does everything the fuzzer must survive. Only the fuzzer's own test uses it."""
 
 import os
 import signal

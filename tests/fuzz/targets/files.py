@@ -1,4 +1,4 @@
-"""``.npz`` graphs and Planetoid files: the graph that Python reads from them, or one clear line."""
+"""``.npz`` graphs and Planetoid files: the graph that plain Python reads, or one clear line."""
 
 import io
 import math
@@ -76,7 +76,7 @@ def npz_target(source: Source) -> None:
         arrays[name] = altered(source, arrays[name])
         if source.rarely():
             del arrays[name]
-    if source.rarely():  # large numbers that hardly take a byte in the file
+    if source.rarely():  # large numbers that compress to almost nothing
         arrays["feat_shape"] = np.array([len(NPZ["labels"]), source.integer()])
     contents = {}
     for name, array in arrays.items():
@@ -194,7 +194,7 @@ def planetoid_target(source: Source) -> None:
 
 
 def pickle_value(content: bytes) -> Any:
-    """What one of our own files holds."""
+    """The content of one of our own files."""
     content = content.replace(b"cscipy.sparse.csr\n", b"cscipy.sparse._csr\n")
     content = content.replace(b"cnumpy.core.multiarray\n", b"cnumpy._core.multiarray\n")
     return pickle.loads(content, encoding="latin1")

@@ -1,4 +1,4 @@
-"""Run folders with other contents: they are loaded, resumed, or refused."""
+"""Altered run folders: they are loaded, resumed or refused."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from ..table_files import EDGES, NODES, damaged, small_model
 from .tables import edits_of
 
 Files = dict[str, bytes]
-EPOCHS = 2  # that a resumed training may take; a file can ask for any number
+EPOCHS = 2  # at most, in a resumed training; a file can ask for any number
 
 
 class Ended(Exception):
@@ -29,7 +29,7 @@ class Ended(Exception):
 
 
 def put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Makes these the files of the folder, and removes all others."""
+    """Writes these files to the folder, and removes all others."""
     for path in folder.iterdir():
         if path.name not in files:
             path.unlink()
@@ -49,7 +49,7 @@ def table_graph() -> Graph:
 
 @cache
 def finished_files(process: int) -> Files:
-    """A saved estimator that makes features of columns: all files that a finished run has."""
+    """A saved estimator with an encoder: it has all files that a finished run can have."""
     model = small_model().fit(table_graph())
     folder = scratch("made")
     model.save(folder)
@@ -155,7 +155,7 @@ def checkpoint_target(source: Source) -> None:
 
 
 def sign(files: Files, tensors: str) -> None:
-    """The checksum of the tensors, so that more than it is looked at."""
+    """Updates the checksum of the tensors, so that the other checks run too."""
     text = files["checkpoint.json"]
     start = text.index(b'"sha256": "') + len(b'"sha256": "')
     digest = hashlib.sha256(files[tensors]).hexdigest().encode()

@@ -1,4 +1,4 @@
-"""Stores with other headers and other numbers, mostly with checksums that fit."""
+"""Stores with altered headers and arrays, mostly with matching checksums."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ SPLITS = ("train", "val", "test")
 
 @cache
 def whole_stores(process: int) -> list[Files]:
-    """Stores that have all arrays among them: dense, sparse and packed features, ids."""
+    """Stores that together have all arrays: dense, sparse and packed features, ids."""
     rng = np.random.default_rng(0)
     edges = torch.from_numpy(rng.integers(0, NUM_NODES, (2, 30)))
     masks: Any = {f"{s}_mask": torch.arange(NUM_NODES) % 3 == i for i, s in enumerate(SPLITS)}
@@ -102,7 +102,7 @@ def store_target(source: Source) -> None:
 
 
 def other_numbers(source: Source, header: dict[str, Any], name: str, content: bytes) -> bytes:
-    """Some numbers of an array replaced, or another length with a shape that says so."""
+    """An array with some numbers replaced, or of another length and shape."""
     listed = header["arrays"][name]
     dtype = DTYPES[listed["dtype"]]
     whole = len(content) // dtype.itemsize * dtype.itemsize  # it may have been damaged before
@@ -125,7 +125,7 @@ def other_numbers(source: Source, header: dict[str, Any], name: str, content: by
 
 
 def other_header(source: Source, header: dict[str, Any]) -> bytes:
-    """Another value somewhere in the header, with a checksum that fits where there can be one."""
+    """Replaces a value in the header; the checksum matches if the header allows one."""
     text = altered_json(source, header)
     if source.below(4):
         try:
@@ -139,7 +139,7 @@ def other_header(source: Source, header: dict[str, Any]) -> bytes:
 
 
 def read(source: Source, store: Store) -> None:
-    """What a training and a prediction read."""
+    """Reads what training and prediction read."""
     graph = store.graph
     n = graph.num_nodes
     if n == 0:

@@ -1,4 +1,4 @@
-"""Tables in files: those of the ``csv`` module, and damaged ones of every format."""
+"""Tables in files: text, compared with the ``csv`` module, and damaged files of every format."""
 
 import csv
 import io
@@ -110,7 +110,7 @@ def lines_of(
 
 
 def encoded(source: Source, lines: list[list[str]], delimiter: str) -> tuple[bytes, bool]:
-    """The file, and whether the ``csv`` module reads it back as it is by the usual rules."""
+    """The file, and whether the ``csv`` module reads it back by the usual rules."""
     usual = True
     if source.rarely():
         delimiter, usual = source.choice((",", ";", "\t", "|", " ")), False
@@ -134,7 +134,7 @@ def encoded(source: Source, lines: list[list[str]], delimiter: str) -> tuple[byt
 
 
 def edits_of(source: Source) -> list[tuple[int, int, bytes]]:
-    """Places, how many bytes are deleted there, and what comes in their place."""
+    """Positions, how many bytes are deleted there, and what replaces them."""
     return [
         (
             source.below(1 << 16),
@@ -146,7 +146,7 @@ def edits_of(source: Source) -> list[tuple[int, int, bytes]]:
 
 
 def text_target(source: Source) -> None:
-    """Text files that somebody wrote: as the ``csv`` module reads them, or refused."""
+    """Text files: read as the ``csv`` module reads them, or refused."""
     ending = source.choice((".csv", ".csv", ".tsv", ".txt", ".TXT"))
     delimiter = "\t" if ending == ".tsv" else ","
     kind = source.below(4)
@@ -192,7 +192,7 @@ def same_as_csv(paths: list[Any], delimiter: str, options: dict[str, Any]) -> No
     integer = all(isinstance(found, int) for found in ids)
 
     def as_id(cell: str) -> int | str | None:
-        """Of a table whose ids are numbers, a cell that is none names no node."""
+        """In a table whose ids are numbers, any other cell names no node."""
         if not integer:
             return cell
         return int(cell) if re.fullmatch(r"\s*-?\d+\s*", cell) else None
@@ -212,7 +212,7 @@ def same_as_csv(paths: list[Any], delimiter: str, options: dict[str, Any]) -> No
 
 
 NODE_FILES, EDGE_FILES = intact(NODES), intact(EDGES)
-# A checksum of a zip file would hide what happens to bytes inside.
+# The checksum of a zip file would hide damage inside.
 NODE_ARRAYS, EDGE_ARRAYS = npy_files(NODES), npy_files(EDGES)
 
 
