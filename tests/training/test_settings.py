@@ -426,3 +426,10 @@ def test_model_options_build_the_model():
     assert len(model.layers) == 3
     assert model(torch.rand(4, 5), torch.tensor([[0, 1], [1, 0]])).shape == (4, 3)
     assert sum(p.numel() for p in model.embedding.parameters()) == 5 * 6 + 6
+
+
+def test_a_setting_in_the_wrong_group_is_refused_and_the_right_one_named() -> None:
+    with pytest.raises(UsageError, match=r"model\.lr.*optimisation\.lr"):
+        Settings.create(model={"lr": 0.1})
+    with pytest.raises(UsageError, match=r"model\.lr.*optimisation\.lr"):
+        merge_settings(["model.lr=0.1"])

@@ -150,7 +150,7 @@ def _bug_report() -> str:
 def _signals() -> Iterator[threading.Event]:
     """Ctrl-C and SIGTERM end a command in order; a second one ends the program at once.
 
-    Training has its own handlers, which save its state (`lgcn.training.loop`).
+    Training has its own handlers, which save its state (`lgcn.training.interrupts`).
     """
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -15,18 +15,19 @@ WARM_UP_EPOCHS = 100
 def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Tensor:
     r"""How far the predictions of the views are from their sharpened mean.
 
-    .. math::
-        \frac{1}{SN} \sum_{s=1}^{S} \sum_{i=1}^{N}
-        \lVert \mathbf{p}_i^{(s)} - \bar{\mathbf{p}}_i^{\prime} \rVert_2^2
-        \quad \text{with} \quad
-        \bar{p}^{\prime}_{ic} = \frac{\bar{p}_{ic}^{1/T}}{\sum_{c'} \bar{p}_{ic'}^{1/T}}
+    $$
+    \frac{1}{SN} \sum_{s=1}^{S} \sum_{i=1}^{N}
+    \lVert \mathbf{p}_i^{(s)} - \bar{\mathbf{p}}_i^{\prime} \rVert_2^2
+    \quad \text{with} \quad
+    \bar{p}^{\prime}_{ic} = \frac{\bar{p}_{ic}^{1/T}}{\sum_{c'} \bar{p}_{ic'}^{1/T}}
+    $$
 
-    from the `"Graph Random Neural Networks" <https://arxiv.org/abs/2005.11079>`_ paper. If
+    from the ["Graph Random Neural Networks"](https://arxiv.org/abs/2005.11079) paper. If
     nodes can have several labels, each label is a problem of two classes.
 
     Args:
         views: Scores of all nodes before softmax or sigmoid, from several passes.
-        sharpen: The temperature :math:`T`; smaller values ask for more confident predictions.
+        sharpen: The temperature $T$; smaller values ask for more confident predictions.
         multi_label: Whether a node can have several labels.
     """
     predictions = torch.stack([probabilities(view, multi_label) for view in views])

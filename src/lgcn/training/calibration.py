@@ -1,6 +1,6 @@
 """Calibrated probabilities: temperature scaling, and the calibration error.
 
-`"On Calibration of Modern Neural Networks" <https://arxiv.org/abs/1706.04599>`_ divides all scores
+["On Calibration of Modern Neural Networks"](https://arxiv.org/abs/1706.04599) divides all scores
 by one number, the temperature. That changes the confidence of a prediction, never its class.
 """
 
@@ -17,8 +17,9 @@ LOWEST, HIGHEST = 0.05, 20.0
 def find_temperature(logits: Tensor, y: Tensor) -> float:
     r"""The temperature T, from 0.05 to 20, that makes the labels most likely.
 
-    .. math::
-        \min_T \; \sum_i -\log p(y_i \mid z_i / T) + \tfrac{1}{2} \log^2 T
+    $$
+    \min_T \; \sum_i -\log p(y_i \mid z_i / T) + \tfrac{1}{2} \log^2 T
+    $$
 
     The second term counts about as much as one node. It keeps T near 1 if there are too few nodes
     to decide, for example if all predictions are right. The mean loss of ``y`` is never higher than

@@ -35,7 +35,7 @@ def check_finite(
     where = f" The last good checkpoint is of epoch {kept[0]}." if kept else ""
     lr = settings.optimisation.lr
     cause = unusual_values(graph) or (
-        f"A learning rate below lr={lr:g} may help, for example --set lr={min(0.01, lr / 10):g}"
+        f"A smaller learning rate than lr={lr:g} may help, such as --set lr={min(0.01, lr / 10):g}"
     )
     raise TrainingDiverged(f"the {name} became {value} in epoch {epoch}.{where} {cause}")
 

@@ -1,6 +1,6 @@
 """The settings in groups, with their types, limits, choices, descriptions and defaults.
 
-The defaults are those for your own tables with few labels. :mod:`lgcn.training.presets` has other
+The defaults are those for your own tables with few labels. `lgcn.training.presets` has other
 values for other graphs. This module does not import torch, so that a mistake is reported at once.
 """
 
@@ -140,7 +140,7 @@ class ModelSettings(Group):
 
 
 class LGCNSettings(ModelSettings):
-    """The LGCN, see :class:`lgcn.LGCN`."""
+    """The LGCN, see `lgcn.LGCN`."""
 
     name: str = Field("lgcn", description="the model")
     hidden_channels: Int = Field(128, ge=1, description="width of the embedding")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def metric_name(multi_label: bool) -> str:
-    """The name of :func:`score` in records."""
+    """The name of `score` in records."""
     return "micro_f1" if multi_label else "accuracy"
 
 
@@ -87,7 +87,7 @@ class Tally:
         self.right = (self.right or 0) + len(y) * label_accuracy(logits, y)
 
     def scores(self) -> dict[str, float]:
-        """Loss and scores of all blocks, as :func:`lgcn.training.evaluate` gives them per split."""
+        """Loss and scores of all blocks, as `lgcn.training.evaluate` gives them per split."""
         found = {
             "nodes": self.nodes,
             "loss": self.loss / self.nodes,

@@ -1,6 +1,6 @@
 """The models that can be trained, by name.
 
-A model is a :class:`torch.nn.Module` with a class of settings. Other packages add theirs::
+A model is a `torch.nn.Module` with a class of settings. Other packages add theirs::
 
     register_model("mine", "my_package.network:Mine", MySettings, preset="mine")
 
@@ -43,7 +43,7 @@ def register_model(name: str, network: str, settings: type[ModelSettings], *, pr
     Args:
         name: Its name.
         network: Where its class is, as ``module:Class``. It is imported when a model is built.
-        settings: The class of its settings, a subclass of :class:`ModelSettings`. Its module should
+        settings: The class of its settings, a subclass of `ModelSettings`. Its module should
             not import torch, so that a wrong setting is reported at once.
         preset: Its default preset.
     """

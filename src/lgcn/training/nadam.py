@@ -10,15 +10,16 @@ from torch.optim import Optimizer
 class Nadam(Optimizer):
     r"""The released program's optimiser: ``torch.optim.NAdam`` without the momentum schedule.
 
-    .. math::
-        \theta \leftarrow \theta - \alpha \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \,
-        \frac{\beta_1 m + (1 - \beta_1) g}{\sqrt{v} + \epsilon}
+    $$
+    \theta \leftarrow \theta - \alpha \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \,
+    \frac{\beta_1 m + (1 - \beta_1) g}{\sqrt{v} + \epsilon}
+    $$
 
     Args:
         params: Parameters, or groups of parameters.
-        lr: Learning rate :math:`\alpha`. (default: 0.001)
+        lr: Learning rate $\alpha$. (default: 0.001)
         betas: Decay rates of the moments. (default: (0.9, 0.999))
-        eps: :math:`\epsilon` (default: 1e-8)
+        eps: $\epsilon$ (default: 1e-8)
         weight_decay: L2 factor, added to the gradient. (default: 0)
     """
 

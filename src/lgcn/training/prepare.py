@@ -33,7 +33,7 @@ def read_settings(
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A training whose settings, folder and data are checked. See :func:`prepare_training`."""
+    """A training whose settings, folder and data are checked. See `prepare_training`."""
 
     settings: Settings
     run: Run
@@ -45,7 +45,7 @@ class PreparedTraining:
         """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
         Args:
-            on_epoch: See :func:`lgcn.training.train`. (default: none)
+            on_epoch: See `lgcn.training.train`. (default: none)
         """
         if self.resume and self.run.finished:
             self.run.tidy()
@@ -88,7 +88,7 @@ def prepare_training(
     """Checks the settings, the folder and the data of a training.
 
     Args:
-        settings: The settings by name, see :func:`read_settings`.
+        settings: The settings by name, see `read_settings`.
         source: Where the graph comes from. (default: the data set that the settings name)
         out: The run folder. (default: ``runs/NAME-seedN``, the first that is free)
         resume: Resume the run in ``out``, with the same settings. (default: ``False``)

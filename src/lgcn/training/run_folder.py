@@ -7,18 +7,18 @@
 ``checkpoint-N.safetensors``  weights, best weights and optimiser state after epoch N
 ``model.safetensors``         the best weights, once training has finished
 ``result.json``               the scores, and the history of all epochs
-``estimator.json``            what :class:`lgcn.LGCNClassifier` adds when it is saved
+``estimator.json``            what `lgcn.LGCNClassifier` adds when it is saved
 ============================  ============================================================
 
 ``checkpoint.json`` is written last and names its tensors with their checksum. So a run that is
 killed at any moment has one consistent checkpoint: the new one or the previous one.
 
-Writers hold a lock on the folder (:mod:`lgcn.training.folder_lock`). Readers need no lock: they
+Writers hold a lock on the folder (`lgcn.training.folder_lock`). Readers need no lock: they
 notice if the run is replaced while they read it, and raise an error.
 
 A run folder may come from an untrusted source. No code in it is executed. It cannot make the
 program write to other files or skip checks: its settings must pass
-:func:`lgcn.datasets.registry.check_options`.
+`lgcn.datasets.registry.check_options`.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ class Run:
             raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
 
     def read_finished(self) -> tuple[Settings, ModelSpec]:
-        """Like :meth:`read`; raises CheckpointError if the training has not finished."""
+        """Like `read`; raises CheckpointError if the training has not finished."""
         record = self.read()
         if not self.finished:
             raise CheckpointError(

@@ -1,6 +1,6 @@
 """All settings of a run, from files, flags or keyword arguments.
 
-:mod:`lgcn.training.groups` lists every setting with its type, limits, description and default. A
+`lgcn.training.groups` lists every setting with its type, limits, description and default. A
 setting also has a flat name, which omits the group (``k`` for ``model.k``); ``model`` is the flat
 name of ``model.name``.
 """
@@ -43,7 +43,7 @@ GROUPS: dict[str, type[Group]] = {
 
 
 class Settings(Group):
-    """The settings of a run, in groups. Make them with :meth:`create`.
+    """The settings of a run, in groups. Make them with `create`.
 
     Example::
 
@@ -273,7 +273,11 @@ def _of_group(group: str, value: Any) -> dict[str, Any]:
         if group == "model":
             return {"model": value}
         raise UsageError(f"{group} is a group of settings and must be a table, got {value!r:.80}")
-    if group == "model":  # names are checked once the model is known
+    if group == "model":  # other names are checked once the model is known
+        for name in value:
+            for other in GROUPS:
+                if other != "model" and name in GROUPS[other].model_fields:
+                    raise UsageError(f"unknown setting 'model.{name}'; use {other}.{name}")
         return {"model" if name == "name" else name: value[name] for name in value}
     for name in value:
         if name not in GROUPS[group].model_fields:

@@ -17,8 +17,8 @@ _BLOCK = 64  # walks that take turns, so that their cache misses overlap
 
 
 def walk_passes(graph: Graph, walks_per_node: int, length: int, seed: int = 0) -> Iterator[Any]:
-    r"""Random walks from every node, as in the `"DeepWalk: Online Learning of Social
-    Representations" <https://arxiv.org/abs/1403.6652>`_ paper.
+    r"""Random walks from every node, as in the ["DeepWalk: Online Learning of Social
+    Representations"](https://arxiv.org/abs/1403.6652) paper.
 
     Each step of a walk goes to one of the node's neighbours, all equally likely. Edge weights do
     not count, as in the paper. In a directed graph, the neighbours of a node are those that it

@@ -1,13 +1,13 @@
 """Presets: settings that belong together, in plain TOML files.
 
 A file has one or more entries ``[[settings]]``. Each is complete: settings that it omits have the
-default of :mod:`lgcn.training.groups`. ``datasets`` lists the data sets that an entry is for; an
+default of `lgcn.training.groups`. ``datasets`` lists the data sets that an entry is for; an
 entry without it is for all others. ``labels = "few"`` or ``"many"`` restricts an entry to graphs
 with few or many training nodes per class. The values are in the groups ``[settings.model]``,
 ``[settings.sampling]``, ``[settings.optimisation]`` and ``[settings.evaluation]``.
 
 Your own tables use ``default.toml``. Other packages add folders of presets with
-:func:`register_presets`.
+`register_presets`.
 """
 
 import tomllib

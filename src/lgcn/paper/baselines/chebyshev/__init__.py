@@ -9,7 +9,7 @@ from lgcn.utils.limits import MAX_PARTS
 
 
 class ChebyshevSettings(ModelSettings):
-    """See :class:`lgcn.paper.baselines.chebyshev.network.ChebNet`."""
+    """See `lgcn.paper.baselines.chebyshev.network.ChebNet`."""
 
     hidden_channels: Int = Field(16, ge=1, description="width of the hidden layers")
     order: int = Field(2, ge=0, le=MAX_PARTS, description="highest degree of the polynomials")

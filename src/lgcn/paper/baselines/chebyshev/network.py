@@ -13,13 +13,14 @@ from lgcn.paper.baselines.stack import Stack, widths
 
 
 class ChebNet(Stack):
-    r"""The network of `"Convolutional Neural Networks on Graphs with Fast Localized Spectral
-    Filtering" <https://arxiv.org/abs/1606.09375>`_ as the GCN paper compares with it: two layers
-    :class:`torch_geometric.nn.ChebConv` in place of GCN's.
+    r"""The network of ["Convolutional Neural Networks on Graphs with Fast Localized Spectral
+    Filtering"](https://arxiv.org/abs/1606.09375) as the GCN paper compares with it: two layers
+    `torch_geometric.nn.ChebConv` in place of GCN's.
 
-    .. math::
-        \mathbf{X}_{l+1} = \mathrm{ReLU} \Big( \sum_{i=0}^{\mathrm{order}}
-        T_i(\tilde{\mathbf{L}}) \, \mathbf{X}_l \mathbf{W}_{l,i} + \mathbf{b} \Big)
+    $$
+    \mathbf{X}_{l+1} = \mathrm{ReLU} \Big( \sum_{i=0}^{\mathrm{order}}
+    T_i(\tilde{\mathbf{L}}) \, \mathbf{X}_l \mathbf{W}_{l,i} + \mathbf{b} \Big)
+    $$
 
     Args:
         in_channels: Input features of a node.
@@ -31,8 +32,8 @@ class ChebNet(Stack):
         input_scale: Factor of the input features. (default: 1)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid $(N, \mathrm{classes})$
     """
 
     def __init__(

@@ -31,10 +31,11 @@ def train_deepwalk(
     dimensions: int = 128,
     workers: int = 1,
 ) -> dict[str, Any]:
-    r"""Trains and scores `"DeepWalk: Online Learning of Social Representations"
-    <https://arxiv.org/abs/1403.6652>`_, which uses the edges of a graph and no features.
+    r"""Trains and scores ["DeepWalk: Online Learning of Social
+    Representations"](https://arxiv.org/abs/1403.6652), which uses the edges of a graph and no
+    features.
 
-    Embeddings of all nodes are learned without labels (:func:`deepwalk_embeddings`). One logistic
+    Embeddings of all nodes are learned without labels (`deepwalk_embeddings`). One logistic
     regression per class or label is then fitted on the embeddings of the training nodes. Its
     regularisation is chosen by the score of the validation nodes.
 
@@ -43,7 +44,7 @@ def train_deepwalk(
         seed: Seed of the walks and embeddings. (default: 0)
         max_epochs: Maximum walks per node, for a quick run. In an epoch, each node starts one walk.
              (default: ``walks_per_node``)
-        walks_per_node, length, window, dimensions, workers: See :func:`deepwalk_embeddings`.
+        walks_per_node, length, window, dimensions, workers: See `deepwalk_embeddings`.
 
     Returns:
         The record of the run. No epoch is selected, so the released program's rule gives the same
@@ -98,9 +99,10 @@ def deepwalk_embeddings(
     dimensions: int = 128,
     workers: int = 1,
 ) -> Any:
-    r"""The embeddings of `"DeepWalk: Online Learning of Social Representations"
-    <https://arxiv.org/abs/1403.6652>`_: random walks are the sentences for gensim's skip-gram with
-    hierarchical softmax, which reads them once. Needs ``pip install "lgcn[deepwalk]"``.
+    r"""The embeddings of ["DeepWalk: Online Learning of Social
+    Representations"](https://arxiv.org/abs/1403.6652): random walks are the sentences for
+    gensim's skip-gram with hierarchical softmax, which reads them once. Needs
+    ``pip install "lgcn[deepwalk]"``.
 
     The defaults are the paper's. A node without neighbours keeps its random initial vector. Only
     one walk per node is in memory at a time. All walks are generated twice: first to count how
@@ -109,14 +111,14 @@ def deepwalk_embeddings(
     Args:
         graph: The graph.
         seed: Seed of the walks and initial vectors. (default: 0)
-        walks_per_node: Walks per node, :math:`\gamma`. (default: 80)
-        length: Nodes per walk, :math:`t`. (default: 40)
-        window: Nodes on either side that a node predicts, :math:`w`. (default: 10)
-        dimensions: Width of the embeddings, :math:`d`. (default: 128)
+        walks_per_node: Walks per node, $\gamma$. (default: 80)
+        length: Nodes per walk, $t$. (default: 40)
+        window: Nodes on either side that a node predicts, $w$. (default: 10)
+        dimensions: Width of the embeddings, $d$. (default: 128)
         workers: Threads of gensim. With one, equal seeds give equal embeddings. (default: 1)
 
     Shapes:
-        - **output:** embeddings, float32, :math:`(\mathrm{nodes}, d)`
+        - **output:** embeddings, float32, $(\mathrm{nodes}, d)$
     """
     if length > LONGEST_WALK:
         raise ValueError(f"length must be at most {LONGEST_WALK}, got {length}")

@@ -8,7 +8,7 @@ from lgcn.training.models import register_model
 
 
 class GATSettings(ModelSettings):
-    """See :class:`lgcn.paper.baselines.gat.network.GAT`."""
+    """See `lgcn.paper.baselines.gat.network.GAT`."""
 
     hidden_channels: Int = Field(8, ge=1, description="width of each attention head")
     heads: Int = Field(8, ge=1, description="attention heads of all layers but the last")

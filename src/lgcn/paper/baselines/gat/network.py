@@ -14,8 +14,8 @@ from lgcn.paper.baselines.stack import Stack, widths
 
 
 class GAT(Stack):
-    r"""The network of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_: layers
-    :class:`torch_geometric.nn.GATConv` with several heads side by side and ELU between them; the
+    r"""The network of ["Graph Attention Networks"](https://arxiv.org/abs/1710.10903): layers
+    `torch_geometric.nn.GATConv` with several heads side by side and ELU between them; the
     heads of the last layer are averaged. Layers between the first and the last have a skip
     connection, as in the paper's inductive network.
 
@@ -31,8 +31,8 @@ class GAT(Stack):
         adj_dropout: Dropout rate of the attention coefficients. (default: 0.6)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid $(N, \mathrm{classes})$
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from lgcn.training.models import register_model
 
 
 class GCNSettings(ModelSettings):
-    """See :class:`lgcn.paper.baselines.gcn.network.GCN`."""
+    """See `lgcn.paper.baselines.gcn.network.GCN`."""
 
     hidden_channels: Int = Field(16, ge=1, description="width of the hidden layers")
 

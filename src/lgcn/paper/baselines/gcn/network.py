@@ -11,12 +11,13 @@ from lgcn.paper.baselines.stack import Stack, widths
 
 
 class GCN(Stack):
-    r"""The network of `"Semi-supervised Classification with Graph Convolutional Networks"
-    <https://arxiv.org/abs/1609.02907>`_: layers :class:`torch_geometric.nn.GCNConv` with ReLU
+    r"""The network of ["Semi-supervised Classification with Graph Convolutional
+    Networks"](https://arxiv.org/abs/1609.02907): layers `torch_geometric.nn.GCNConv` with ReLU
     between them and dropout before each.
 
-    .. math::
-        \mathbf{X}_{l+1} = \mathrm{ReLU}(\hat{\mathbf{A}} \, \mathbf{X}_l \mathbf{W}_l + \mathbf{b})
+    $$
+    \mathbf{X}_{l+1} = \mathrm{ReLU}(\hat{\mathbf{A}} \, \mathbf{X}_l \mathbf{W}_l + \mathbf{b})
+    $$
 
     Args:
         in_channels: Input features of a node.
@@ -27,8 +28,8 @@ class GCN(Stack):
         input_scale: Factor of the input features. (default: 1)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid $(N, \mathrm{classes})$
     """
 
     can_capture = True

@@ -9,7 +9,7 @@ from lgcn.utils.limits import MAX_PARTS
 
 
 class GCNIISettings(ModelSettings):
-    """See :class:`lgcn.paper.baselines.gcnii.network.GCNII`."""
+    """See `lgcn.paper.baselines.gcnii.network.GCNII`."""
 
     hidden_channels: Int = Field(64, ge=1, description="width of all layers")
     num_layers: int = Field(

@@ -11,30 +11,31 @@ from lgcn.paper.baselines.stack import Stack
 
 
 class GCNII(Stack):
-    r"""The inductive network of `"Simple and Deep Graph Convolutional Networks"
-    <https://arxiv.org/abs/2007.02133>`_: a linear map, layers
-    :class:`torch_geometric.nn.GCN2Conv` with two weights each (the paper's GCNII*), each
-    with a skip connection, and a linear classifier. ReLU and dropout are between them.
+    r"""The inductive network of ["Simple and Deep Graph Convolutional
+    Networks"](https://arxiv.org/abs/2007.02133): a linear map, layers
+    `torch_geometric.nn.GCN2Conv` with two weights and a skip connection (the paper's GCNII*),
+    and a linear classifier. ReLU and dropout are between them.
 
-    .. math::
-        \mathbf{X}_{l+1} = \mathrm{ReLU} \big( (1 - \alpha) \hat{\mathbf{A}} \mathbf{X}_l
-        ((1 - \beta_l) \mathbf{I} + \beta_l \mathbf{W}_{l,1}) + \alpha \mathbf{X}_0
-        ((1 - \beta_l) \mathbf{I} + \beta_l \mathbf{W}_{l,2}) + \mathbf{X}_l \big), \qquad
-        \beta_l = \log(\theta / l + 1)
+    $$
+    \mathbf{X}_{l+1} = \mathrm{ReLU} \big( (1 - \alpha) \hat{\mathbf{A}} \mathbf{X}_l
+    ((1 - \beta_l) \mathbf{I} + \beta_l \mathbf{W}_{l,1}) + \alpha \mathbf{X}_0
+    ((1 - \beta_l) \mathbf{I} + \beta_l \mathbf{W}_{l,2}) + \mathbf{X}_l \big), \qquad
+    \beta_l = \log(\theta / l + 1)
+    $$
 
     Args:
         in_channels: Input features of a node.
         num_classes: Number of classes, or of labels where a node can have several.
         hidden_channels: Width of all layers. (default: 64)
         num_layers: Number of layers between the linear maps. (default: 9)
-        alpha: Share of the first layer in each layer, :math:`\alpha`. (default: 0.5)
-        theta: Strength of the linear maps, :math:`\theta`. (default: 1)
+        alpha: Share of the first layer in each layer, $\alpha$. (default: 0.5)
+        theta: Strength of the linear maps, $\theta$. (default: 1)
         dropout: Dropout rate of each layer's input. (default: 0.2)
         input_scale: Factor of the input features. (default: 1)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid $(N, \mathrm{classes})$
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from lgcn.training.models import register_model
 
 
 class MLPSettings(ModelSettings):
-    """See :class:`lgcn.paper.baselines.mlp.network.MLP`."""
+    """See `lgcn.paper.baselines.mlp.network.MLP`."""
 
     hidden_channels: Int = Field(16, ge=1, description="width of the hidden layers")
 

@@ -21,8 +21,8 @@ class MLP(Stack):
         input_scale: Factor of the input features. (default: 1)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid $(N, \mathrm{classes})$
     """
 
     can_capture = True

@@ -23,8 +23,8 @@ class Contexts(NamedTuple):
 
 
 class ContextSampler:
-    r"""Samples contexts from graph and labels: Algorithm 1 of the `"Revisiting Semi-Supervised
-    Learning with Graph Embeddings" <https://arxiv.org/abs/1603.08861>`_ paper.
+    r"""Samples contexts from graph and labels: Algorithm 1 of the ["Revisiting Semi-Supervised
+    Learning with Graph Embeddings"](https://arxiv.org/abs/1603.08861) paper.
 
     The sign of a pair is drawn first. A pair from the graph is two nodes of a random walk, at most
     ``window`` steps apart; with sign -1, a random node replaces the second. A pair from the labels
@@ -36,8 +36,8 @@ class ContextSampler:
 
     Args:
         graph: The graph, with classes and a training mask.
-        positive_share: The paper's :math:`r_1`, the probability of the sign +1. (default: 5/6)
-        graph_share: The paper's :math:`r_2`, the probability of a pair from the graph.
+        positive_share: The paper's $r_1$, the probability of the sign +1. (default: 5/6)
+        graph_share: The paper's $r_2$, the probability of a pair from the graph.
             (default: 0.5)
         walk_length: The paper's q, steps of a walk. (default: 10)
         window: The paper's d. (default: 3)

@@ -31,13 +31,14 @@ INITIAL_DEVIATION = 0.01  # standard deviation of initial embeddings and context
 
 
 class PlanetoidT(Module):
-    r"""The transductive network of `"Revisiting Semi-Supervised Learning with Graph Embeddings"
-    <https://arxiv.org/abs/1603.08861>`_: each node has an embedding :math:`\mathbf{e}_i`, and its
-    class comes from a hidden layer on its features beside one on its embedding.
+    r"""The transductive network of ["Revisiting Semi-Supervised Learning with Graph
+    Embeddings"](https://arxiv.org/abs/1603.08861): each node has an embedding $\mathbf{e}_i$,
+    and its class comes from a hidden layer on its features beside one on its embedding.
 
-    .. math::
-        p(y \mid \mathbf{x}_i, \mathbf{e}_i) = \mathrm{softmax} \big( \mathbf{W}
-        [h(\mathbf{x}_i) \, \Vert \, h(\mathbf{e}_i)] + \mathbf{b} \big)
+    $$
+    p(y \mid \mathbf{x}_i, \mathbf{e}_i) = \mathrm{softmax} \big( \mathbf{W}
+    [h(\mathbf{x}_i) \, \Vert \, h(\mathbf{e}_i)] + \mathbf{b} \big)
+    $$
 
     As in the authors' program, the hidden layers are classifiers themselves, with a softmax over
     the classes, and their cross-entropies are added to the loss.
@@ -49,9 +50,9 @@ class PlanetoidT(Module):
         embedding_channels: Width of the embeddings. (default: 50)
 
     Shapes:
-        - **input:** rows of node features :math:`(B, C)`, dense or sparse CSR, and the numbers of
-          these nodes :math:`(B)`
-        - **output:** class scores before softmax :math:`(B, \mathrm{classes})`
+        - **input:** rows of node features $(B, C)$, dense or sparse CSR, and the numbers of
+          these nodes $(B)$
+        - **output:** class scores before softmax $(B, \mathrm{classes})$
     """
 
     def __init__(
@@ -81,8 +82,8 @@ class PlanetoidT(Module):
         return torch.stack(losses).sum()
 
     def context_loss(self, contexts: Contexts) -> Tensor:
-        r"""The unsupervised loss :math:`-\sum \log \sigma(\gamma \, \mathbf{w}_c^{\top}
-        \mathbf{e}_i)` of contexts :math:`(i, c, \gamma)`. It is a sum, so that each context has a
+        r"""The unsupervised loss $-\sum \log \sigma(\gamma \, \mathbf{w}_c^{\top}
+        \mathbf{e}_i)$ of contexts $(i, c, \gamma)$. It is a sum, so that each context has a
         step of the full learning rate.
         """
         node, context, sign = contexts
@@ -121,12 +122,12 @@ def train_planetoid(
     walk_length: int = 10,
     window: int = 3,
 ) -> dict[str, Any]:
-    r"""Trains and scores Planetoid-T, the transductive method of `"Revisiting Semi-Supervised
-    Learning with Graph Embeddings" <https://arxiv.org/abs/1603.08861>`_.
+    r"""Trains and scores Planetoid-T, the transductive method of ["Revisiting Semi-Supervised
+    Learning with Graph Embeddings"](https://arxiv.org/abs/1603.08861).
 
-    Embeddings are first trained with the loss of contexts alone (:class:`ContextSampler`). Then
-    steps on training nodes (:meth:`PlanetoidT.loss`), which change the embeddings too, alternate
-    with steps on contexts (:meth:`PlanetoidT.context_loss`), all of them plain SGD. An epoch is 10
+    Embeddings are first trained with the loss of contexts alone (`ContextSampler`). Then
+    steps on training nodes (`PlanetoidT.loss`), which change the embeddings too, alternate
+    with steps on contexts (`PlanetoidT.context_loss`), all of them plain SGD. An epoch is 10
     of each. Edge weights are ignored.
 
     The paper gives r1, q, d and the sizes of the batches; the size of the embeddings and ``lr`` are
@@ -152,7 +153,7 @@ def train_planetoid(
             this. SGD needs fewer steps with longer rows. (default: 8)
         embedding_channels: Width of the embeddings. (default: 50)
         positive_share, graph_share, walk_length, window: r1, r2, q and d of the paper, see
-            :class:`ContextSampler`. (default: 5/6, 0.5, 10, 3)
+            `ContextSampler`. (default: 5/6, 0.5, 10, 3)
 
     Returns:
         The record of the run.

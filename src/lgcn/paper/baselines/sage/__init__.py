@@ -13,7 +13,7 @@ AGGREGATORS: tuple[str, ...] = get_args(Aggregator)
 
 
 class SAGESettings(ModelSettings):
-    """See :class:`lgcn.paper.baselines.sage.network.GraphSAGE`."""
+    """See `lgcn.paper.baselines.sage.network.GraphSAGE`."""
 
     hidden_channels: Int = Field(256, ge=1, description="width of the layers")
     dropout: Rate = Field(0.0, description="dropout rate of each layer's input")

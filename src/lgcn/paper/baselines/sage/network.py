@@ -23,22 +23,23 @@ POOL_CHANNELS, LSTM_CHANNELS = 512, 128
 
 
 class GraphSAGE(Stack):
-    r"""The network of `"Inductive Representation Learning on Large Graphs"
-    <https://arxiv.org/abs/1706.02216>`_, as its authors' program has it: layers of one aggregator
+    r"""The network of ["Inductive Representation Learning on Large
+    Graphs"](https://arxiv.org/abs/1706.02216), as in its authors' program: layers of one aggregator
     with ReLU between them, a normalisation of each node's vector to length one, and a linear
     classifier. A layer has half of its features from the node and half from its neighbours, by
-    :class:`torch_geometric.nn.SAGEConv`:
+    `torch_geometric.nn.SAGEConv`:
 
-    .. math::
-        \mathbf{x}^{\prime}_i = \mathbf{W}_1 \mathbf{x}_i \, \Vert \,
-        \mathbf{W}_2 \, \mathrm{aggregate}_{j \in \mathcal{N}(i)} \mathbf{x}_j
+    $$
+    \mathbf{x}^{\prime}_i = \mathbf{W}_1 \mathbf{x}_i \, \Vert \,
+    \mathbf{W}_2 \, \mathrm{aggregate}_{j \in \mathcal{N}(i)} \mathbf{x}_j
+    $$
 
     The aggregators are ``"mean"``; ``"pool"``, the maximum of a layer with ReLU; ``"lstm"``, the
     last state of an LSTM over the neighbours, in the random order in which they are sampled; and
     ``"gcn"``, the mean over the node and its neighbours, without the node's own part.
 
     In a batch of sampled neighbours
-    (:class:`lgcn.sampling.alternatives.neighbors.SampledGraph`), each layer is computed only for
+    (`lgcn.sampling.alternatives.neighbors.SampledGraph`), each layer is computed only for
     the nodes that the next layer needs, and the output has the scores of the roots.
 
     Args:
@@ -51,8 +52,8 @@ class GraphSAGE(Stack):
         input_scale: Factor of the input features. (default: 1)
 
     Shapes:
-        - **input:** node features :math:`(N, C)`, dense or sparse CSR, and the graph
-        - **output:** class scores before softmax or sigmoid :math:`(N, \mathrm{classes})`, or
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** class scores before softmax or sigmoid $(N, \mathrm{classes})$, or
           those of the roots if neighbours were sampled
     """
 
@@ -97,7 +98,7 @@ class GraphSAGE(Stack):
 
 
 class SAGELayer(Module):
-    """A linear map of the node beside one of its aggregated neighbours, see :class:`GraphSAGE`.
+    """A linear map of the node beside one of its aggregated neighbours, see `GraphSAGE`.
 
     Args:
         in_channels: Features of a node.
@@ -161,9 +162,9 @@ class LastState(LSTMAggregation):  # type: ignore[misc]
     last neighbour, and no memory is spent on padding.
 
     Shapes:
-        - **input:** features :math:`(E, C)` of neighbours, and the node that each belongs to, in
+        - **input:** features $(E, C)$ of neighbours, and the node that each belongs to, in
           ascending order
-        - **output:** :math:`(\mathrm{nodes}, D)`
+        - **output:** $(\mathrm{nodes}, D)$
     """
 
     def forward(
