@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from lgcn.datasets import synthetic
 from lgcn.graph import Graph
+from lgcn.training import Run, loop
 
 SETTINGS: dict[str, Any] = {
     "dataset": "synthetic",
@@ -77,6 +79,19 @@ def several_labels() -> Graph:
 def lasting(record: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in record.items() if not key.endswith("_per_second")}
     return {key: value for key, value in kept.items() if key not in ("seconds", "out")}
+
+
+def interrupt_after_a_checkpoint(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """The next training in the folder is interrupted once it has a checkpoint."""
+    train_epoch = loop._train_epoch
+
+    def interrupted(*args: Any, **more: Any) -> Any:
+        if Run(folder).load_checkpoint() is not None:
+            raise KeyboardInterrupt
+        return train_epoch(*args, **more)
+
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(loop, "_train_epoch", interrupted)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -10,7 +10,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,9 +17,16 @@ from rich.console import Console
 
 import lgcn.datasets
 from lgcn.cli import train as command
-from lgcn.training import Run, loop
+from lgcn.training import Run
 
-from .small import SETTINGS, contents, lasting, several_labels, write_toml
+from .small import (
+    SETTINGS,
+    contents,
+    interrupt_after_a_checkpoint,
+    lasting,
+    several_labels,
+    write_toml,
+)
 
 KEYS = {
     "dataset",
@@ -161,18 +167,10 @@ def test_resume_takes_the_same_settings_however_they_are_written(lgcn_, place: P
 
 
 def test_a_second_interrupt_says_how_to_resume(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    train_epoch = loop._train_epoch
-
-    def impatient(*args: Any, **more: Any) -> Any:
-        if Run("a").load_checkpoint() is not None:
-            raise KeyboardInterrupt
-        return train_epoch(*args, **more)
-
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "_train_epoch", impatient)
-    output = lgcn_("train", "--config", "small.toml", "--out", "a")
+    with monkeypatch.context() as patched:
+        interrupt_after_a_checkpoint(patched, "a")
+        output = lgcn_("train", "--config", "small.toml", "--out", "a")
     assert output.code == 130
-    monkeypatch.setattr(loop, "_train_epoch", train_epoch)
     command = re.search("lgcn (train --resume --out a)", output.err)
     assert command is not None
     assert lgcn_(*shlex.split(command[1]), "--json").json["epochs"] == 5

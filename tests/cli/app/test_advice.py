@@ -10,7 +10,7 @@ import pytest
 
 from lgcn.training import Run, loop
 
-from ..small import SIZE, contents, write_npz
+from ..small import SIZE, contents, interrupt_after_a_checkpoint, write_npz
 
 FEW = ("--set", "max_epochs=2")
 TRAIN = ("train", "--config", "small.toml", *FEW)
@@ -117,17 +117,9 @@ def test_a_run_that_was_stopped_names_the_command_to_go_on(
 ):
     if command[0] == "embed":
         command = ("embed", "--output", "e.npy")
-    train_epoch = loop._train_epoch
-
-    def stopped(*args: Any, **more: Any) -> Any:
-        if Run("a b").load_checkpoint() is not None:
-            raise KeyboardInterrupt
-        return train_epoch(*args, **more)
-
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
-    monkeypatch.setattr(loop, "_train_epoch", stopped)
-    assert lgcn_(*TRAIN, "--out", "a b").code == 130
-    monkeypatch.setattr(loop, "_train_epoch", train_epoch)
+    with monkeypatch.context() as patched:
+        interrupt_after_a_checkpoint(patched, "a b")
+        assert lgcn_(*TRAIN, "--out", "a b").code == 130
     ok(lgcn_(*found("lgcn (train --resume .*)", lgcn_(command[0], "a b", *command[1:]))))
     ok(lgcn_(command[0], "a b", *command[1:]))
 

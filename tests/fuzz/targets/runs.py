@@ -94,9 +94,8 @@ def altered_file(source: Source, name: str, content: bytes) -> bytes:
         return content
 
 
-def finished_target(source: Source) -> None:
-    """A finished run: model, result, temperature, encoder, estimator and its predictions."""
-    files = dict(finished_files(os.getpid()))
+def alter_files(source: Source, files: dict[str, bytes]) -> None:
+    """Alters or removes up to two files."""
     names = sorted(files)
     for _ in range(source.choice((0, 1, 1, 1, 2))):
         name = source.choice(names)
@@ -104,6 +103,12 @@ def finished_target(source: Source) -> None:
             files.pop(name, None)
         elif name in files:
             files[name] = altered_file(source, name, files[name])
+
+
+def finished_target(source: Source) -> None:
+    """A finished run: model, result, temperature, encoder, estimator and its predictions."""
+    files = dict(finished_files(os.getpid()))
+    alter_files(source, files)
     folder = scratch("finished")
     put(folder, files)
     graph = table_graph()
@@ -126,14 +131,8 @@ def finished_target(source: Source) -> None:
 def checkpoint_target(source: Source) -> None:
     """A stopped run is resumed with the settings in its folder, as the command line does it."""
     files = dict(stopped_files(os.getpid()))
-    names = sorted(files)
-    tensors = next(name for name in names if name.endswith(".safetensors"))
-    for _ in range(source.choice((0, 1, 1, 1, 2))):
-        name = source.choice(names)
-        if source.rarely():
-            files.pop(name, None)
-        elif name in files:
-            files[name] = altered_file(source, name, files[name])
+    tensors = next(name for name in sorted(files) if name.endswith(".safetensors"))
+    alter_files(source, files)
     if source.below(8) and tensors in files and b'"sha256": "' in files.get("checkpoint.json", b""):
         sign(files, tensors)
     folder = scratch("resumed")
