@@ -29,7 +29,7 @@ SUFFIX = ".lgcn-tmp"
 NAME_MAX = 255  # bytes of a file name
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS)
-# Errors of writing that may not name a file.
+# Errors of writing whose message can lack the path.
 _WRITING = (*NO_ROOM, *NO_ACCESS, errno.EIO, errno.EFBIG, errno.EPIPE)
 # Errors of file systems without locks. NFS has no locks on folders, and answers EBADF.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
