@@ -62,5 +62,5 @@ def test_attention_sums_to_one_and_survives_large_scores(random_graph: RandomGra
 
 
 def test_heads_must_divide_the_width() -> None:
-    with pytest.raises(ValueError, match="multiple of heads .3., got 8"):
+    with pytest.raises(ValueError, match=r"multiple of heads \(3\), got 8"):
         neighbour_layer("attention", 4, 8, heads=3)

@@ -91,11 +91,11 @@ def test_it_trains_on_several_graphs_and_labels() -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match="aggregate must be one of .* got 'sum'"):
+    with pytest.raises(ValueError, match=r"aggregate must be one of .* got 'sum'"):
         ResidualLGCN(2, 2, aggregate="sum")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="norm must be one of .* got 'group'"):
+    with pytest.raises(ValueError, match=r"norm must be one of .* got 'group'"):
         ResidualLGCN(2, 2, norm="group")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="layer must be from 0 .* to 1, .* got 2"):
+    with pytest.raises(UsageError, match=r"layer must be from 0 .* to 1, .* got 2"):
         ResidualLGCN(2, 2, num_layers=1).embed(
             torch.ones(1, 2), Graph.as_given(torch.zeros(2, 0, dtype=torch.long), 1), layer=2
         )

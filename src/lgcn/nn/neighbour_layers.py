@@ -1,6 +1,6 @@
 """Layers that mix a node's neighbours: their normalised sum, their mean, or by attention."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ class NeighbourLayer(RowLayer):
         - **output:** $(N, D)$
     """
 
-    adjacency_options: AdjacencyOptions
+    adjacency_options: ClassVar[AdjacencyOptions]
 
     def __init__(self, in_channels: int, out_channels: int, *, adj_dropout: float = 0.0) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class NormalizedSum(NeighbourLayer):
     in ["Semi-supervised Classification with Graph Convolutional Networks"](https://arxiv.org/abs/1609.02907).
     """
 
-    adjacency_options: AdjacencyOptions = {"normalize": True, "self_loops": True}
+    adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": True, "self_loops": True}
 
     def mix(self, near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
         if self.training:
@@ -86,7 +86,7 @@ class NeighbourMean(NeighbourLayer):
     for a node without neighbours.
     """
 
-    adjacency_options: AdjacencyOptions = {"normalize": False, "self_loops": False}
+    adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": False, "self_loops": False}
 
     def mix(self, near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
         if self.training:
@@ -107,7 +107,7 @@ class Attention(NeighbourLayer):
         adj_dropout: Dropout rate of the attention coefficients. (default: 0)
     """
 
-    adjacency_options: AdjacencyOptions = {"normalize": False, "self_loops": True}
+    adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": False, "self_loops": True}
 
     def __init__(
         self, in_channels: int, out_channels: int, *, heads: int = 4, adj_dropout: float = 0.0

@@ -239,6 +239,25 @@ class ResidualSettings(ModelSettings):
         return per_layer * max(1, self.num_layers // 4)
 
 
+class BoostingSettings(ModelSettings):
+    """Gradient-boosted trees, see `lgcn.nn.boosted_trees.BoostedTrees`.
+
+    Of the optimisation, ``lr`` is the factor of each tree, ``weight_decay`` the L2 factor of the
+    leaves, and ``patience`` counts trees.
+    """
+
+    name: str = Field("boosting", description="the model")
+    hidden_channels: Int = Field(
+        128, ge=1, description="columns that more than 256 features are projected to"
+    )
+    num_layers: int = Field(
+        2, ge=0, le=MAX_PARTS, description="hops over which neighbours are averaged"
+    )
+    trees: int = Field(200, ge=1, le=2000, description="trees per class, at most")
+    leaves: int = Field(31, ge=2, le=255, description="leaves per tree, at most")
+    dropout: Rate = Field(0.0, description="share of the features that a split does not consider")
+
+
 def _unresolved(name: str) -> UsageError:
     return UsageError(
         f"{name} must be a number to build a model, got none: call settings.resolve(graph) first"

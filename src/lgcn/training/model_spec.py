@@ -60,6 +60,10 @@ class ModelSpec:
             raise ValueError(f"label_names must have {spec.num_classes} names, got {len(names)}")
         return replace(spec, label_names=tuple(names))
 
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph with the features that the model takes."""
+        return graph
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes or labels; their numbers if they have no names."""

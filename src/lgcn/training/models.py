@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from lgcn.errors import UsageError, did_you_mean
-from lgcn.training.groups import LGCNSettings, ModelSettings, ResidualSettings
+from lgcn.training.groups import BoostingSettings, LGCNSettings, ModelSettings, ResidualSettings
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -37,6 +37,7 @@ class Model(NamedTuple):
 _models: dict[str, Model] = {
     "lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "default"),
     "residual": Model("lgcn.nn.residual:ResidualLGCN", ResidualSettings, "residual"),
+    "boosting": Model("lgcn.nn.boosted_trees:BoostedTrees", BoostingSettings, "boosting"),
 }
 _OWN = len(_models)  # models that no other package has added
 

@@ -9,9 +9,9 @@ import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.training.groups import (
@@ -26,6 +26,7 @@ from lgcn.training.groups import (
 )
 from lgcn.training.models import find_model, network_class
 from lgcn.training.presets import depends_on_labels, preset_values
+from lgcn.utils.durations import parse_duration
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -40,6 +41,13 @@ GROUPS: dict[str, type[Group]] = {
     "evaluation": EvaluationSettings,
     "hardware": HardwareSettings,
 }
+
+
+def _as_duration(value: Any) -> Any:
+    if isinstance(value, str | int | float) and str(value).lower() != "none":
+        parse_duration(value, "time_limit")  # raises UsageError
+        return value if isinstance(value, str) else f"{value}s"
+    return value
 
 
 class Settings(Group):
@@ -62,6 +70,17 @@ class Settings(Group):
         "from 400 training nodes per class on, and if neighbours are seldom of one class)",
     )
     seed: Int = Field(0, ge=0, description="seed of weights, dropout and sub-graphs")
+    time_limit: Annotated[str | None, BeforeValidator(_as_duration)] = Field(
+        None,
+        description="time for a portfolio of trainings and their average, such as 90s, 10m or 2h "
+        "(none: one training)",
+    )
+    max_trials: Int | None = Field(
+        None,
+        ge=1,
+        description="trainings of the portfolio at most; without time_limit, the result does not "
+        "depend on the speed of the machine",
+    )
     model: ModelSettings = LGCNSettings()
     sampling: SamplingSettings = SamplingSettings()
     optimisation: OptimisationSettings = OptimisationSettings()
