@@ -11,14 +11,17 @@ from torch import Tensor
 from lgcn.errors import TimeTooShort, UsageError
 from lgcn.graph import Graph
 from lgcn.nn.boosted_trees import BoostedTrees
+from lgcn.nn.whole_graph import forward
 from lgcn.sampling import GraphLoader
 from lgcn.training.checks import check_trainable
 from lgcn.training.loop import Result
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.record import run_record
 from lgcn.training.run_folder import Run
+from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.state import Rates, State
+from lgcn.training.weights import training_graph
 
 CHUNK = 20  # trees per output that are grown before they are scored and the clock is read
 MAX_LABELS = 30  # of nodes with several labels: each label has trees of its own
@@ -52,11 +55,12 @@ def train_boosting(
         )
     model = spec.build(settings)
     assert isinstance(model, BoostedTrees)
-    state = _grow(model, graph, settings, spec, started, deadline)
+    scoring = Scoring.of(settings, spec)
+    state = _grow(model, training_graph(graph, settings, spec), scoring, settings, deadline)
     state.seconds = time.monotonic() - started
     model.eval()
-    scored = [(graph, _outputs(model, graph))]
-    record = run_record(model, graph, settings, GraphLoader(graph), state, Rates(), scored)
+    scored = [(graph, forward(model, graph))]
+    record = run_record(model, graph, settings, GraphLoader(graph), state, Rates(), scored, scoring)
     record["out"] = None if out is None else str(out)
     if out is not None:
         run = Run(out)
@@ -65,28 +69,34 @@ def train_boosting(
     return Result(model, record, spec)
 
 
-def _outputs(model: BoostedTrees, graph: Graph) -> Tensor:
-    return model(graph.features(), graph)
-
-
 def _grow(
     model: BoostedTrees,
     graph: Graph,
+    scoring: Scoring,
     settings: Settings,
-    spec: ModelSpec,
-    started: float,
     deadline: float | None,
 ) -> State:
+    """Fills the model with trees, and says which number of trees is best.
+
+    Args:
+        model: The model.
+        graph: The graph as batches are made of it, with weights and standardised targets.
+        scoring: How validation nodes are scored.
+        settings: The settings.
+        deadline: When to stop.
+    """
+    started = time.monotonic()
     assert graph.y is not None and graph.train_mask is not None and graph.val_mask is not None
     x = graph.features()
     if model.projection is not None:
         model.projection.data.copy_(_svd(x, model.projection.size(1), settings.seed))
     features = model.node_features(x, graph)
     train, val = (mask.nonzero().squeeze(1).cpu() for mask in (graph.train_mask, graph.val_mask))
-    boosters = _boosters(graph, spec, settings, train)
+    boosters = _boosters(graph, settings, train)
     inside, held_out = features[train].numpy(), features[val]
     y_val = graph.y.cpu()[val]
-    judge = _judge(graph, settings, spec)
+    if graph.task == "regression":  # scores are in units of the target
+        y_val = scoring.spec.values(y_val)
     state = State()
     number, total, rest = model.value.size(0), 0, None
     number = min(number, max(CHUNK, MAX_TREES // model.value.size(1)))
@@ -100,7 +110,7 @@ def _grow(
         for tree in range(total, total + size):
             rest = rest + model.evaluate(held_out, tree, tree + 1)
             state.epoch += 1
-            judge(state, rest, y_val)
+            _score(state, rest, y_val, scoring)
         total += size
         if deadline is not None and time.monotonic() >= deadline:
             if total == size and time.monotonic() - started > 2 * (deadline - started):
@@ -121,7 +131,7 @@ def _fill_baseline(
         for label in range(model.baseline.numel()):
             if float(share[label]) in (0.0, 1.0):
                 model.baseline.data[label] = MISSING_CLASS if share[label] > 0 else -MISSING_CLASS
-    elif graph.num_classes > 1:
+    elif graph.task == "classification":
         there = torch.unique(graph.y.cpu()[train])
         low = float(model.baseline.data[there].min()) - MISSING_CLASS
         unseen = torch.ones(model.baseline.numel(), dtype=torch.bool)
@@ -174,10 +184,12 @@ def copy_tree(model: BoostedTrees, tree: int, output: int, nodes: Any) -> None:
         array[tree, output, :size] = torch.from_numpy(np.ascontiguousarray(values)).to(array.dtype)
 
 
-def _boosters(graph: Graph, spec: ModelSpec, settings: Settings, train: Tensor) -> list[_Booster]:
+def _boosters(graph: Graph, settings: Settings, train: Tensor) -> list[_Booster]:
     assert graph.y is not None
     y = graph.y.cpu()[train]
-    weight = _weights(graph, settings, train)
+    weight = None if graph.sample_weight is None else graph.sample_weight.cpu()[train].numpy()
+    if graph.task == "regression":
+        return [_Booster(_estimator(settings, len(train), regression=True), y.numpy(), weight, [0])]
     if graph.multi_label:
         columns = [y[:, label].numpy() for label in range(y.size(1))]
         return [
@@ -192,10 +204,6 @@ def _boosters(graph: Graph, spec: ModelSpec, settings: Settings, train: Tensor) 
     outputs = [int(c) for c in classes]
     outputs = outputs[1:] if len(classes) == 2 else outputs
     return [_Booster(_estimator(settings, len(train)), y.numpy(), weight, outputs)]
-
-
-def _weights(graph: Graph, settings: Settings, train: Tensor) -> Any:
-    return None
 
 
 def _estimator(settings: Settings, nodes: int, regression: bool = False) -> Any:
@@ -214,15 +222,17 @@ def _estimator(settings: Settings, nodes: int, regression: bool = False) -> Any:
     )
 
 
-def _judge(graph: Graph, settings: Settings, spec: ModelSpec) -> Any:
-    from lgcn.training import metrics
-
-    def record(state: State, logits: Tensor, y: Tensor) -> None:
-        entry = {"epoch": state.epoch, "train_loss": 0.0, "test_score": None}
-        scores = {"val_loss": float(metrics.loss(logits, y)), "val_score": metrics.score(logits, y)}
-        state.record({**entry, **scores})
-
-    return record
+def _score(state: State, logits: Tensor, y: Tensor, scoring: Scoring) -> None:
+    """Records the scores of the validation nodes after a tree."""
+    score = scoring.tuned(logits, y).score(logits, y)
+    entry = {
+        "epoch": state.epoch,
+        "train_loss": 0.0,  # not computed
+        "val_loss": scoring.loss(logits, y),
+        "val_score": score,
+        "test_score": None,
+    }
+    state.record(entry, greater_is_better=scoring.greater_is_better)
 
 
 def _svd(x: Tensor, columns: int, seed: int) -> Tensor:

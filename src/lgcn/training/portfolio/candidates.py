@@ -12,9 +12,10 @@ from torch.nn import Module
 from lgcn.graph import Graph
 from lgcn.nn.whole_graph import predict
 from lgcn.training.model_spec import ModelSpec
-from lgcn.training.portfolio.ensemble import Part, as_scores, calibrated, task_of
+from lgcn.training.portfolio.ensemble import Part, as_scores, calibrated
 from lgcn.training.portfolio.entries import Entry
 from lgcn.training.portfolio.selection import Rank
+from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 
 
@@ -71,12 +72,13 @@ class HeldOut:
             name=graph.name,
         )
         self.spec = ModelSpec.of(graph)
-        self.task = task_of(self.spec)
-        self.settings = settings
+        self.task = self.spec.task
+        self.scoring = Scoring.of(settings, self.spec)
 
     @property
     def greater_is_better(self) -> bool:
-        return True
+        """The direction of the metric."""
+        return self.scoring.greater_is_better
 
     def scores(self, model: Module, spec: ModelSpec) -> Tensor:
         """What a model gives these nodes."""
@@ -96,7 +98,9 @@ class HeldOut:
 
     def judge(self, predictions: Tensor, y: Tensor) -> Rank:
         """Ranks predictions by the metric, then by the loss."""
-        from lgcn.training import metrics
-
         scores = as_scores(predictions, self.task)
-        return metrics.score(scores, y), -float(metrics.loss(scores, y))
+        score = self.scoring.tuned(scores, y).score(scores, y)
+        if score is None:
+            return None
+        sign = 1 if self.greater_is_better else -1
+        return sign * score, -self.scoring.loss(scores, y)

@@ -63,7 +63,7 @@ class Ensemble(Module):
     @property
     def task(self) -> str:
         """What is predicted, see `lgcn.Graph.task`."""
-        return task_of(self.parts[0].spec)
+        return self.parts[0].spec.task
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """Scores every node."""
@@ -129,11 +129,6 @@ class Average:
         """The average, as scores before softmax or sigmoid."""
         assert self.total is not None
         return as_scores(self.total / self.weight, self.task)
-
-
-def task_of(spec: Any) -> str:
-    """The task of a model."""
-    return "multilabel" if spec.multi_label else "classification"
 
 
 def calibrated(scores: Tensor, task: str, temperature: float) -> Tensor:

@@ -37,5 +37,5 @@ def load_ensemble(run: Run, spec: ModelSpec) -> Ensemble:
 
 def same_outputs(one: ModelSpec, other: ModelSpec) -> bool:
     """Whether two models predict the same, whatever features they take."""
-    names = ("num_classes", "multi_label", "label_names")
+    names = ("num_classes", "task", "label_names", "target_mean", "target_scale")
     return all(getattr(one, name) == getattr(other, name) for name in names)

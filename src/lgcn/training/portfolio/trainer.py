@@ -27,7 +27,6 @@ from lgcn.nn.whole_graph import predict
 from lgcn.sampling import GraphLoader
 from lgcn.training.checks import check_trainable
 from lgcn.training.loop import Result, train
-from lgcn.training.model_spec import ModelSpec
 from lgcn.training.portfolio.candidates import Candidate, HeldOut
 from lgcn.training.portfolio.choice import label_members, settings_by_validation
 from lgcn.training.portfolio.ensemble import Average, Ensemble
@@ -341,7 +340,14 @@ class _Portfolio:
         )
         small = self.held_out.graph
         record = run_record(
-            ensemble, small, self.settings, GraphLoader(small), state, Rates(), [(small, scores)]
+            ensemble,
+            small,
+            self.settings,
+            GraphLoader(small),
+            state,
+            Rates(),
+            [(small, scores)],
+            self.held_out.scoring,
         )
         return {
             **record,
