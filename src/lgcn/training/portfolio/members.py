@@ -47,6 +47,8 @@ class Member:
         if "model" in asked.given and flat["model"] != values["model"]:
             return None
         known = {*TOP, *flat_names(values["model"])}
+        if not set(values) <= known:
+            return None
         kept = {
             name: flat[name]
             for name in (asked.given | {"dataset", "dataset_options", "seed"})
