@@ -36,10 +36,11 @@ CHECKPOINT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training: the model with the best weights, and the record of the run."""
+    """A finished training: the model with the best weights, its specification, and the record."""
 
     model: Module
     record: dict[str, Any]
+    spec: ModelSpec
 
     @property
     def test_score(self) -> float | None:
@@ -61,7 +62,8 @@ def train(
     """Trains an LGCN, or another model that the settings name.
 
     Args:
-        graph: The graph, with features, labels, and training and validation masks.
+        graph: The graph, with labels, training and validation masks, and features. Without
+            features, ``structural_features`` and ``positions`` make some from its edges.
         settings: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
@@ -72,9 +74,10 @@ def train(
     """
     if resume and weights is not None:
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
-    spec = ModelSpec.of(graph)
+    spec = ModelSpec.of(graph, settings)
+    graph = spec.prepare(graph)
     spec.check_memory(settings)
     device = pick_device(settings.hardware.device)
     check_k(graph, settings, spec.build_without_memory(settings), device)
@@ -137,7 +140,7 @@ def train(
         if run is not None:
             with run.resumable():
                 run.finish(best, {**record, "history": state.history})
-    return Result(model.eval(), record)
+    return Result(model.eval(), record, spec)
 
 
 def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
@@ -150,10 +153,12 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
         settings: The settings.
         epochs: Number of epochs.
     """
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
+    spec = ModelSpec.of(graph, settings)
+    graph = spec.prepare(graph)
     device = pick_device(settings.hardware.device)
-    model, _, loader, step = _prepare(graph, settings, ModelSpec.of(graph), device)
+    model, _, loader, step = _prepare(graph, settings, spec, device)
     losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
         check_finite("loss", loss, epoch, graph, settings)

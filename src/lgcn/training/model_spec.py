@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import START_AGAIN, CheckpointError, DataError, UsageError, one_line
 from lgcn.training.groups import LGCNSettings
+from lgcn.training.structure import Structure
 from lgcn.utils.limits import MAX_CLASSES
 from lgcn.utils.memory import check_memory
 from lgcn.utils.stored_json import strings
@@ -34,10 +35,46 @@ class ModelSpec:
     num_classes: int
     multi_label: bool
     label_names: tuple[str, ...] | None = None
+    structure: Structure | None = None
 
     @classmethod
-    def of(cls, graph: Graph) -> ModelSpec:
-        return cls(graph.num_features, graph.num_classes, graph.multi_label, graph.label_names)
+    def of(cls, graph: Graph, settings: Settings | None = None) -> ModelSpec:
+        """The specification of a model for a graph.
+
+        Args:
+            graph: The graph as the user gave it.
+            settings: They may add features that the edges give. (default: none are added)
+        """
+        structure = None if settings is None else Structure.fit(graph, settings)
+        return cls(
+            graph.num_features + (0 if structure is None else structure.width),
+            graph.num_classes,
+            graph.multi_label,
+            graph.label_names,
+            structure=structure,
+        )
+
+    @property
+    def given_features(self) -> int:
+        """Number of features per node of the graph as the user gives it."""
+        return self.num_features - (0 if self.structure is None else self.structure.width)
+
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph with the features that the model takes. Call it once, before the model.
+
+        It adds the features that the edges give, if the model uses any.
+
+        Args:
+            graph: The graph as the user gave it.
+        """
+        if self.structure is None:
+            return graph
+        if graph.num_features != self.given_features:
+            raise UsageError(
+                f"the model wants {self.given_features} features per node, to which it adds "
+                f"{self.structure.width} that the edges give; {graph.name} has {graph.num_features}"
+            )
+        return self.structure.add_to(graph)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
@@ -50,6 +87,11 @@ class ModelSpec:
             raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
         if not isinstance(spec.multi_label, bool):
             raise ValueError("multi_label must be true or false")
+        if spec.structure is not None:
+            spec = replace(spec, structure=Structure.from_dict(spec.structure))
+            assert spec.structure is not None
+            if spec.structure.width > spec.num_features:
+                raise ValueError(f"num_features must be at least {spec.structure.width}")
         if spec.label_names is None:
             return spec
         try:
