@@ -43,9 +43,9 @@ def train_boosting(
         graph, settings, out, overwrite, deadline: See `lgcn.training.train`.
     """
     started = time.monotonic()
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
-    spec = ModelSpec.of(graph)
+    spec = ModelSpec.of(graph, settings)
     spec.check_memory(settings)
     graph = spec.prepare(graph)
     if graph.multi_label and graph.num_classes > MAX_LABELS:

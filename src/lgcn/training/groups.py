@@ -41,6 +41,13 @@ def _choices(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
+def _yes_or_no(value: Any) -> Any:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+
+
+StructuralFeatures = Annotated[Literal["auto", "yes", "no"], BeforeValidator(_yes_or_no)]
+
+
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 

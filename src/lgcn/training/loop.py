@@ -71,7 +71,8 @@ def train(
     """Trains an LGCN, or another model that the settings name.
 
     Args:
-        graph: The graph, with features, labels, and training and validation masks.
+        graph: The graph, with labels, training and validation masks, and features. Without
+            features, ``structural_features`` and ``positions`` make some from its edges.
         settings: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
@@ -88,9 +89,10 @@ def train(
         return train_boosting(graph, settings, out=out, overwrite=overwrite, deadline=deadline)
     if resume and weights is not None:
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
-    spec = ModelSpec.of(graph)
+    spec = ModelSpec.of(graph, settings)
+    graph = spec.prepare(graph)
     spec.check_memory(settings)
     scoring = Scoring.of(settings, spec)
     device = pick_device(settings.hardware.device)
@@ -175,10 +177,12 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
         settings: The settings.
         epochs: Number of epochs.
     """
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
+    spec = ModelSpec.of(graph, settings)
+    graph = spec.prepare(graph)
     device = pick_device(settings.hardware.device)
-    model, _, loader, step = _prepare(graph, settings, ModelSpec.of(graph), device)
+    model, _, loader, step = _prepare(graph, settings, spec, device)
     losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
         check_finite("loss", loss, epoch, graph, settings)

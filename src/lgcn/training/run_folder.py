@@ -30,6 +30,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +152,7 @@ class Run:
         self.clear()
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
-        record = {"format": FORMAT, "settings": settings.to_dict(), "model": vars(spec)}
+        record = {"format": FORMAT, "settings": settings.to_dict(), "model": asdict(spec)}
         self.write_json("run.json", record)
 
     @contextmanager

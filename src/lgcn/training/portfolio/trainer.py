@@ -166,7 +166,7 @@ class _Portfolio:
         on_member: OnMember | None,
         before: EnsembleFile | None = None,
     ) -> None:
-        check_trainable(graph)
+        check_trainable(graph, settings)
         self.graph = graph
         self.settings = settings
         self.run = run
