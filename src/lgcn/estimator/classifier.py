@@ -34,7 +34,7 @@ from lgcn.estimator.targets import Targets, graph_targets, read_targets, split_m
 from lgcn.graph import Graph
 from lgcn.inference import embed, predict
 from lgcn.nn.lgcn import LGCN
-from lgcn.training import Settings, train
+from lgcn.training import ModelSpec, Settings, train
 from lgcn.training.calibration import probabilities
 from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
@@ -112,6 +112,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
     n_features_in_: int
     settings_: Settings
     temperature_: float
+    _spec: ModelSpec
 
     def __init__(
         self,
@@ -170,7 +171,8 @@ class LGCNClassifier(  # type: ignore[call-arg]
 
                 - a graph: `lgcn.Graph`, PyG's `Data`, or a NetworkX graph, whose node
                   attribute "y" is the label and whose other attributes are features
-                  (`lgcn.from_networkx`),
+                  (`lgcn.from_networkx`). Without features, the model learns from features that
+                  the edges give (`structural_features` and `positions` in `settings`),
                 - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
                   tensor or a table of numbers,
                 - numbers of the labelled nodes of `graph`, one-dimensional integers. Use this
@@ -217,6 +219,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         self.settings_ = chosen
         assert isinstance(result.model, LGCN)
         self.model_ = result.model
+        self._spec = result.spec
         self.result_ = result.record
         self.temperature_ = result.record["temperature"]
         self.n_iter_ = result.record["epochs"]
@@ -256,7 +259,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
             X, edges: See `predict`.
         """
         graph, nodes = self._other(X, edges)
-        found: Array = _rows(embed(self.model_, graph), nodes).cpu().numpy()
+        found: Array = _rows(embed(self.model_, self._spec.prepare(graph)), nodes).cpu().numpy()
         return found
 
     def fit_transform(
@@ -312,7 +315,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
         graph, nodes = self._other(X, edges)
         ids = np.arange(graph.num_nodes) if graph.node_ids is None else graph.node_ids
         return predictions(
-            _rows(predict(self.model_, graph), nodes),
+            _rows(predict(self.model_, self._spec.prepare(graph)), nodes),
             self.label_names_ if self.multi_label_ else self.classes_.tolist(),
             multi_label=self.multi_label_,
             temperature=self.temperature_,
@@ -418,7 +421,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
             )
 
     def _chances(self, graph: Graph, nodes: Tensor | None) -> Array:
-        scores = _rows(predict(self.model_, graph), nodes)
+        scores = _rows(predict(self.model_, self._spec.prepare(graph)), nodes)
         chances: Array = probabilities(scores, self.multi_label_, self.temperature_).cpu().numpy()
         return chances
 

@@ -40,12 +40,7 @@ def save(estimator: Any, folder: Path) -> None:
         "directed": estimator.directed_,
     }
     run = Run(folder)
-    spec = ModelSpec(
-        estimator.n_features_in_,
-        len(classes),
-        "multilabel" if estimator.multi_label_ else "classification",
-        tuple(estimator.label_names_),
-    )
+    spec = estimator._spec
     with run.locked():
         if run.holds_work and not run.other_files():  # the old model stays until all is written
             with replaced_folder(folder) as new:
@@ -102,7 +97,8 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator.classes_ = classes
     estimator.multi_label_ = spec.multi_label
     estimator.label_names_ = labels
-    estimator.n_features_in_ = spec.num_features
+    estimator.n_features_in_ = spec.given_features
+    estimator._spec = spec
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.encoder_ = run.encoder()
@@ -148,8 +144,8 @@ def _classes(stored: Any, spec: ModelSpec) -> Any:
 def _feature_names(names: Any, spec: ModelSpec) -> list[str] | None:
     if names is None:
         return None
-    if not isinstance(names, list) or len(names) != spec.num_features:
-        raise ValueError(f"feature_names_in must have {spec.num_features} names")
+    if not isinstance(names, list) or len(names) != spec.given_features:
+        raise ValueError(f"feature_names_in must have {spec.given_features} names")
     if not all(isinstance(name, str) for name in names):
         raise ValueError("feature_names_in must be strings")
     return names
