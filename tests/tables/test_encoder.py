@@ -323,7 +323,6 @@ def column(kind: str, **changes: Any) -> dict[str, Any]:
         stored(format=True),
         stored(format="1"),
         stored(sparse=1),
-        stored(columns=[]),
         stored(columns={}),
         stored(columns=[None]),
         stored(columns=[{"kind": "pickle", "name": "a"}]),

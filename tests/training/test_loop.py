@@ -291,8 +291,6 @@ def masked(value: bool) -> Tensor:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": None}, r"synthetic has no features \(x\)"),
-        ({"x": torch.zeros(200, 0)}, r"synthetic has no features \(x\)"),
         ({"y": None}, r"synthetic has no labels \(y\)"),
         ({"x": torch.full((200, 8), float("nan"))}, r"must be finite, some are NaN or inf"),
         ({"x": torch.full((200, 8), float("inf")).to_sparse_csr()}, r"must be finite"),

@@ -10,6 +10,8 @@
 | `feat_shape` | number of nodes and number of features, in either order |
 | `classes` | names of the classes; optional |
 | `names` | [N] names of the nodes; optional |
+
+A file without any of `feat_indptr`, `feat_indices` and `feat_shape` is a graph without features.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ from lgcn.utils.numbers import real_number
 if TYPE_CHECKING:
     from lgcn.graph import Graph
 
-REQUIRED = ("edges", "labels", "feat_indptr", "feat_indices", "feat_shape")
+REQUIRED = ("edges", "labels")
+FEATURES = ("feat_indptr", "feat_indices", "feat_shape")
 HALF = "-half"
-OPTIONAL = ("feat_values", "classes", "names")
+OPTIONAL = (*FEATURES, "feat_values", "classes", "names")
 # The options that a file such as run.json may set.
 NPZ_OPTIONS = {
     **option_types.RANDOM_SPLIT,
@@ -76,7 +79,13 @@ def load_npz(
     edges = check_array(
         arrays["edges"], "edges", path, (None, 2), integer=True, low=0, high=num_nodes - 1
     )
-    features = _read_features(arrays, num_nodes, path)
+    x = None
+    if any(name in arrays for name in FEATURES):
+        features = _read_features(arrays, num_nodes, path)
+        x = sparse_tensor(
+            row_normalize(features) if normalize_features else features,
+            f"the features in {path}",
+        )
     label_names = None
     if "classes" in arrays:
         if arrays["classes"].size > MAX_CLASSES:
@@ -104,10 +113,8 @@ def load_npz(
     train_mask, val_mask, test_mask = masks
     return Graph.from_edge_index(
         torch.from_numpy(edges.T.astype(np.int64)),
-        x=sparse_tensor(
-            row_normalize(features) if normalize_features else features,
-            f"the features in {path}",
-        ),
+        num_nodes,
+        x=x,
         y=torch.from_numpy(labels.astype(np.int64)),
         train_mask=train_mask,
         val_mask=val_mask,
@@ -158,6 +165,12 @@ def _texts(values: Any, name: str, path: Path) -> list[str]:
 
 
 def _read_features(arrays: dict[str, Any], num_nodes: int, path: Path) -> Any:
+    absent = [name for name in FEATURES if name not in arrays]
+    if absent:
+        raise DataError(
+            f"{path} must hold the arrays {', '.join(FEATURES)}, or none of them; "
+            f"{', '.join(absent)} missing"
+        )
     shape = check_array(arrays["feat_shape"], "feat_shape", path, (2,), integer=True, low=0)
     first, second = (int(length) for length in shape)
     if num_nodes not in (first, second):

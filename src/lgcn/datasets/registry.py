@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets import option_types as types
 from lgcn.datasets.digits import load_digits
+from lgcn.datasets.heterophilous import heterophilous_files, load_heterophilous
 from lgcn.datasets.npz import NPZ_OPTIONS
 from lgcn.datasets.option_types import OptionType
 from lgcn.datasets.planetoid import load_planetoid, planetoid_files
@@ -96,6 +97,15 @@ def _planetoid(name: str, description: str) -> Dataset:
     )
 
 
+def _heterophilous(name: str, description: str) -> Dataset:
+    return Dataset(
+        f"{description}; neighbours often differ, ten published splits",
+        partial(load_heterophilous, name),
+        {"split": types.number},
+        partial(heterophilous_files, name),
+    )
+
+
 DATASETS = {
     "digits": Dataset(
         "handwritten digits joined with their nearest neighbours; needs no file",
@@ -123,6 +133,8 @@ DATASETS = {
         _NORMALIZE,
         ppi_rederived_files,
     ),
+    "minesweeper": _heterophilous("minesweeper", "grid of a game, 10000 nodes, mine or not"),
+    "tolokers": _heterophilous("tolokers", "crowd workers, 11758 nodes, banned or not"),
     "store": Dataset(
         "a graph of any size on disk, by lgcn import or lgcn generate: lgcn train --graph STORE",
         _from_store,

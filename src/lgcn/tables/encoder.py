@@ -188,6 +188,8 @@ class FeatureEncoder:
                 "which the features are made of: add them, with empty cells if nothing is "
                 f"known; {column_hint(missing[0], table.column_names)}"
             )
+        if not self._columns:
+            return torch.zeros(table.num_rows, 0)
         _check_distinct(name for name in table.column_names if name in unseen)
         blocks = self._blocks(table, unseen, first_line)
         x = self._sparse_rows(blocks) if self._sparse else self._dense_rows(blocks, table.num_rows)
