@@ -42,21 +42,20 @@ def parse(values: Any, kind: str, reading: Reading) -> Any:
     return parse_numbers(values, reading.decimal)
 
 
-def read_cells(cells: Any, kind: str, reading: Reading, unread: Tally | None = None) -> Any:
-    """Strings as float64; NaN where a value is missing, or is no number or date.
+def read_cells(cells: Any, kind: str, reading: Reading) -> tuple[Any, Any]:
+    """Strings as float64, NaN if missing; and the places of those that are of another kind.
 
     Args:
         cells: What `lgcn.tables.columns.texts` returns.
         kind: number, or date for seconds since 1970.
         reading: How they are written.
-        unread: Counts those that are neither missing nor of that kind. (default: not counted)
     """
     missing = pc.is_in(cells, value_set=_missing(reading.na_values))
     cells = pc.if_else(missing, pa.scalar(None, cells.type), cells)
     if kind == "number" and reading.decimal == ".":
         try:  # far faster where all numbers are as a program writes them
             values = pc.fill_null(cells.cast(pa.float64()), np.nan).to_numpy()
-            return without_marks(values, kind, reading)
+            return without_marks(values, kind, reading), np.empty(0, np.int64)
         except pa.ArrowInvalid:
             pass
     if isinstance(cells, pa.ChunkedArray):
@@ -65,9 +64,8 @@ def read_cells(cells: Any, kind: str, reading: Reading, unread: Tally | None = N
     values = np.append(parse(encoded.dictionary, kind, reading), np.nan)
     index = pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy()
     values = values[index]
-    if unread is not None:
-        unread.add(cells.filter(pa.array(np.isnan(values))).drop_null())
-    return without_marks(values, kind, reading)
+    wrong = np.flatnonzero(np.isnan(values) & (index < len(encoded.dictionary)))
+    return without_marks(values, kind, reading), wrong
 
 
 def without_marks(values: Any, kind: str, reading: Reading) -> Any:

@@ -62,7 +62,8 @@ class NumberEncoder:
             def where(i: int, allowed: Any = allowed) -> str:
                 return row_name(int(allowed[i]), first_line)
 
-            found.add(numbers(block, kind, name, width, where, reading))
+            # Cells that are no number are noted where the kind is found out, for all rows.
+            found.add(numbers(block, kind, name, width, where, reading, Tally()))
         if not found.count.any():
             return None, EMPTY
         deviation = found.deviation()

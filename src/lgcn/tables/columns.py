@@ -201,8 +201,8 @@ def numbers(
         width: Numbers in a row.
         where: How messages call a row of `column`.
         reading: How numbers and dates in strings are written. (default: as a program does)
-        unread: Counts strings that are no number or date. They are missing values. (default: not
-            counted)
+        unread: Counts strings that are no number or date, which are missing values then.
+            (default: they are an error)
     """
     stored = storage(column)
     if stored == "category":
@@ -211,7 +211,18 @@ def numbers(
     if stored == "null":
         return np.full((len(column), width), np.nan)
     if stored == "string" and kind in ("number", "date"):
-        values = read_cells(texts(column), kind, reading, unread)
+        cells = texts(column)
+        values, wrong = read_cells(cells, kind, reading)
+        if len(wrong) and unread is None:
+            row = int(wrong[0])
+            raise CellError(
+                f"column {name!r}, {where(row)}: want "
+                f"{'a number' if kind == 'number' else 'a date such as 2024-12-31'}, got "
+                f"{quoted(cells[row].as_py())}. Correct or empty the cell",
+                "categorical_columns, text_columns or ignore_columns",
+            )
+        if unread is not None:
+            unread.add(cells.take(pa.array(wrong)))
     elif stored != kind:
         raise DataError(
             f"column {name!r} must hold {_WANTED[kind]}, got {column.type}; "

@@ -124,7 +124,8 @@ class FeatureEncoder:
         notes: list[str] = []
         for name, found in _kinds(table, named, cells).items():
             data = without_views(table.column(name))
-            kind, column = found.kind, None
+            kind = found.kind
+            column: ColumnEncoder | None = None
             if kind is None:
                 note = f"left out: it {found.reason}"
             elif kind == "category":
@@ -160,13 +161,15 @@ class FeatureEncoder:
         """One name per feature: `age`, `embedding[0]`, `color=red`, `title:graph`."""
         return tuple(name for column in self._columns for name in column.feature_names())
 
-    def reading(self, cells: CellOptions) -> FeatureEncoder:
-        """The same encoder for tables whose text is written differently.
+    def read_as(self, cells: CellOptions) -> FeatureEncoder:
+        """This encoder for tables whose text is written differently.
 
         Args:
             cells: How; what is `"auto"` stays as it was in training, and words for missing values
                 are added.
         """
+        if cells == _BY_DEFAULT:
+            return self
         decimal = None if cells.decimal == "auto" else cells.decimal
         order = None if cells.date_order == "auto" else cells.date_order
         na_values = tuple(dict.fromkeys((*self._na_values, *cells.na_values)))
@@ -365,7 +368,8 @@ def _kinds(table: Any, named: dict[str, str], cells: CellOptions) -> dict[str, K
 
     names = [name for name in table.column_names if named.get(name) != "ignore_columns"]
     found = {name: kind_of(name, None) for name in names}
-    decimals = {kind.reading.decimal for kind in found.values() if kind.decided}
+    columns = [kind for kind in found.values() if kind.kind == "number"]
+    decimals = {kind.reading.decimal for kind in columns if kind.decided}
     if len(decimals) == 1:
         usual = decimals.pop()
         for name, kind in found.items():

@@ -71,7 +71,7 @@ class NodeOptions:
 
     def __post_init__(self) -> None:
         if self.encoder is not None:
-            object.__setattr__(self, "encoder", self.encoder.reading(self.cells))
+            object.__setattr__(self, "encoder", self.encoder.read_as(self.cells))
         given = {
             "split_column": self.split_column is not None,
             "labels_per_class": self.labels_per_class is not None,
