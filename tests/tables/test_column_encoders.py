@@ -1,6 +1,7 @@
 """Scikit-learn's encoders on the allowed rows are the oracle."""
 
 import datetime as dt
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from lgcn.errors import DataError
 from lgcn.tables import column_encoders
+from lgcn.tables.cell_options import CellOptions
 from lgcn.tables.encoder import FeatureEncoder
 
 from .encoder_tables import dense, fit_all, people, table
@@ -229,7 +231,6 @@ def test_unseen_categories_warn_once() -> None:
     [
         ([1.0, float("inf"), 2.0], r"'v', row 1: .* got inf"),
         ([1.0, 2.0, -1e200], r"'v', row 2: .* got -1e"),
-        (["1", "2", "x2"], "'v', row 2: want a number, got 'x2'"),
         (["inf", "2", "3"], "'v', row 0: want a finite number"),
         ([[1.0], [2.0], [3.0]], "'v' must hold numbers, got list"),
         ([dt.date(2020, 1, 1)], "'v' must hold numbers, got date32"),
@@ -249,12 +250,78 @@ def test_cells_that_are_no_numbers(values: list[Any], message: str) -> None:
         made.transform(table(v=values), first_line=2)
 
 
-def test_the_first_bad_cell_is_found_in_a_long_column() -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_few_cells_that_are_no_numbers(named: bool) -> None:
+    """They count as missing, and the note is the same whichever rows are allowed."""
     values = [str(i) for i in range(5000)]
-    values[4321] = "n. a."
+    values[4321] = values[7] = "about 5"
     values[4500] = "?"
-    with pytest.raises(DataError, match=r"row 4321: want a number, got 'n. a.'"):
-        fit_all(table(v=values), numeric=["v"])
-    rows = np.arange(5000) % 2 == 0  # row 4321 is not allowed, so that the fit does not see it
-    with pytest.raises(DataError, match=r"row 4500: want a number, got '\?'"):
-        FeatureEncoder.fit(table(v=values), rows, numeric=["v"])
+    data = table(v=values)
+    wanted = np.array([np.nan if i in (7, 4321, 4500) else i for i in range(5000)])
+    for rows in (np.arange(5000) % 2 == 0, np.arange(5000) % 2 == 1, np.arange(5000) < 5000):
+        made = FeatureEncoder.fit(data, rows, numeric=["v"] if named else [])
+        assert made.notes == [
+            "column 'v' has 2 of 4999 cells that are no number and count as missing, such as "
+            "'about 5'"
+        ]
+        with pytest.warns(UserWarning, match="'v' has 2 of 5000 cells that are no number"):
+            x = made.transform(data).numpy()
+        scaler = StandardScaler().fit(wanted[rows, None])
+        np.testing.assert_allclose(
+            x, np.nan_to_num(scaler.transform(wanted[:, None])), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_words_for_missing_values() -> None:
+    """In every kind of column, by the same rule."""
+    data = table(
+        n=["1", "2", "-", "unknown", "n/a"],
+        c=["a", "unknown", "N/A", "b", "?"],
+        t=["good words", "more words", "#N/A", "other words", "Null"],
+    )
+    made = fit_all(data, text="t", categorical="c")
+    assert "c=unknown" in made.feature_names
+    assert not {"c=N/A", "c=?"} & set(made.feature_names)
+    x = dense(made.transform(data))
+    assert not x[2].any()
+    more = fit_all(data, text="t", categorical="c", cells=CellOptions(na_values="Unknown"))
+    assert "c=unknown" not in more.feature_names
+    again = FeatureEncoder.from_dict(more.to_dict())
+    np.testing.assert_array_equal(dense(again.transform(data)), dense(more.transform(data)))
+    # A number can stand for a missing value too, in whatever type it is stored.
+    cells = CellOptions(na_values=["-999", "1970-01-01"])
+    for column in ([1, 3, -999], [1.0, 3.0, -999.0], ["1", "3", "-999.0"]):
+        numbers = table(v=column)
+        x = fit_all(numbers, cells=cells).transform(numbers)
+        assert x.flatten().tolist() == [-1, 1, 0]
+    days = table(v=[dt.date(2020, 1, 1), dt.date(2020, 1, 3), dt.date(1970, 1, 1)])
+    assert fit_all(days, cells=cells).transform(days).flatten().tolist() == [-1, 1, 0]
+
+
+def test_a_known_category_is_never_missing() -> None:
+    stored = fit_all(table(v=["a", "b", "a"])).to_dict()
+    stored["columns"][0]["categories"] = ["N/A", "a"]  # by an older version
+    made = FeatureEncoder.from_dict(stored)
+    assert made.transform(table(v=["N/A", "a", "null"])).tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+def test_new_tables_are_read_as_in_training() -> None:
+    first = table(
+        price=["1.234,5", "2,5", "7"], size=["1.234", "999", "5"], day=["13/1/22", "1/2/22", ""]
+    )
+    made = fit_all(first)
+    sizes = [c.reading.decimal for c in made._columns]
+    assert sizes[:2] == [",", ","]  # the second by the first
+    assert "'1.234'" in made.notes[0]
+    assert "thousands" in made.notes[0]
+    again = FeatureEncoder.from_dict(json.loads(json.dumps(made.to_dict())))
+    new = table(price=["1.234"], size=["12"], day=["2/3/22"])
+    wanted = (np.array([1234, 12, dt.datetime(2022, 3, 2, tzinfo=dt.UTC).timestamp()]),)
+    for encoder in (made, again):
+        x = encoder.transform(new).numpy()
+        mean = np.array([c.mean[0] for c in encoder._columns])  # type: ignore[union-attr]
+        deviation = np.array([c.deviation[0] for c in encoder._columns])  # type: ignore[union-attr]
+        np.testing.assert_allclose(x, (np.array(wanted) - mean) / deviation, rtol=1e-5)
+    other = again.read_as(CellOptions(decimal=".", date_order="mdy"))
+    x = other.transform(table(price=["1,234"], size=["12"], day=["3/2/22"])).numpy()
+    np.testing.assert_array_equal(x, again.transform(new).numpy())

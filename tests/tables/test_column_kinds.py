@@ -26,11 +26,21 @@ from .encoder_tables import fit_all, table
         ([f"0{i}" for i in range(20)], None),
         ([f"user-{i}" for i in range(10)], None),
         (["", " ", None], None),
-        ([f"{i}" for i in range(9)] + ["about 5"], None),
+        ([f"{i}" for i in range(9)] + ["about 5"], "number"),
+        ([f"{i}" for i in range(7)] + ["about 5", "some", "few"], None),  # below 80 %
+        ([f"{i}" for i in range(7)] + ["unknown", "-", "?", "n/a"], "number"),
+        (["1", "none", "none"] * 4, "category"),  # too many for a missing value
+        (["+", "-"] * 5, "category"),
         ([f"{i}.5" for i in range(9)] + ["nan", "NaN", "<NA>"], "number"),
         ([f"2024-01-{i:02}" for i in range(10, 30)] + ["NA", "NaT"], "date"),
-        ([f"{i},{i}" for i in range(10)] + ["7"], None),  # decimal commas, not two words
-        (["1,5", "2,5"] * 5, None),
+        ([f"{i},{i}" for i in range(10)] + ["7"], "number"),
+        (["1,5", "2,5"] * 5, "number"),
+        (["1,5", "2.5"] * 5, None),  # two conventions
+        (["12 %", "13 %"] * 5, "number"),
+        ([f"{i:02}.07.2022" for i in range(1, 10)] + ["-", "soon"], "date"),
+        ([f"7/{i}/2022" for i in range(1, 10)], "date"),
+        (["13/1/2022", "1/13/2022"] * 5, None),
+        (["12:30", "13:45", "-"] * 5, "date"),
         ([f"{i},{i},{i}" for i in range(10, 20)], "text"),
     ],
 )
@@ -69,27 +79,30 @@ def test_types_decide_before_values() -> None:
             fit_all(data, **{option: ["tags"]})
 
 
-def test_decimal_commas_are_pointed_out() -> None:
-    values = ["7", "3,14", "2,72"]
+def test_a_column_of_two_conventions_is_pointed_out() -> None:
+    values = ["7", "3,14", "2.72"]
     made = fit_all(table(v=values, w=[1, 2, 3]))
     (note,) = made.notes
-    for part in ("column 'v' left out", "'3,14'", "categorical_columns or text_columns"):
+    for part in ("column 'v' left out", "'3,14'", "'2.72'", "categorical_columns"):
         assert part in note
     assert fit_all(table(v=values), categorical="v").num_features == 3
+    made = fit_all(table(v=["1,5"] * 4 + ["2,5"] * 5 + ["2.5"]))
+    first, second = made.notes
+    for part in ("'2.5'", "'1,5'", "read with a decimal comma"):
+        assert part in first
+    assert "1 of 10 cells that are no number and count as missing, such as '2.5'" in second
 
 
-@pytest.mark.parametrize(
-    ("values", "remedy"),
-    [
-        (["2,000", "17", "1,234,567"], "without the comma"),
-        (["-2,000", "10,500.25"], "without the comma"),
-        (["0,125", "0,250"], "with a point"),
-        (["2,000", "2,5"], "with a point"),
-    ],
-)
-def test_commas_between_thousands(values: list[str], remedy: str) -> None:
-    made = fit_all(table(v=values, w=np.arange(len(values))))
-    assert f"such as {values[0]!r}: write them {remedy}, or" in made.notes[0]
+def test_named_columns_of_other_cells() -> None:
+    values = ["1", "a", "b", "2", "NA"]
+    made = fit_all(table(v=values), numeric="v")
+    with pytest.warns(UserWarning, match="'v' has 2 of 5 cells that are no number"):
+        x = made.transform(table(v=values))
+    assert x.flatten().tolist() == [-1, 0, 0, 1, 0]
+    assert "column 'v' has 2 of 4 cells that are no number" in made.notes[0]
+    assert "'a', 'b'" in made.notes[0]
+    with pytest.raises(DataError, match=r"numeric_columns names 'v'.* no numbers.* 'a'"):
+        fit_all(table(v=["a", "b"]), numeric="v")
 
 
 def test_numeric_columns_may_hold_dates() -> None:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lgcn.tables.columns import column_hint, listed, numbers, quoted, texts
+from lgcn.tables.cell_options import Reading
+from lgcn.tables.cells import Tally
+from lgcn.tables.columns import CellError, column_hint, listed, numbers, quoted, texts
 
 
 @given(st.text() | st.integers() | st.lists(st.integers()))
@@ -52,3 +54,13 @@ def test_words_for_nothing(word: str) -> None:
         column = pa.chunked_array([pa.array([word, value])])
         values = numbers(column, kind, "v", 1, str)
         np.testing.assert_array_equal(values, [[np.nan], [2.5]])
+
+
+def test_strings_that_are_no_numbers_are_an_error_unless_counted() -> None:
+    column = pa.chunked_array([pa.array(["1", "x", "y", "x"])])
+    with pytest.raises(CellError, match="'v', row 1: want a number, got 'x'"):
+        numbers(column, "number", "v", 1, lambda row: f"row {row}")
+    tally = Tally()
+    values = numbers(column, "number", "v", 1, str, Reading(), tally)
+    np.testing.assert_array_equal(values, [[1], [np.nan], [np.nan], [np.nan]])
+    assert (tally.total, tally.examples) == (3, ["x", "y"])

@@ -31,6 +31,9 @@ OF_NEW_TABLES = (
     "source_column",
     "target_column",
     "weight_column",
+    "decimal",
+    "date_order",
+    "na_values",
     "unknown_nodes",
     "delimiter",
     "encoding",
@@ -98,6 +101,20 @@ def _flags(
     text_columns: Annotated[Columns, _column("A feature column of text. Repeatable.")] = None,
     ignore_columns: Annotated[
         Columns, _column("A column that is not a feature. Repeatable.")
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        _option("Decimal separator of numbers in text: auto, '.' or ','. Default: auto."),
+    ] = None,
+    date_order: Annotated[
+        str | None,
+        _option("Order of dates such as 7/8/2022: auto, dmy, mdy or ymd. Default: auto."),
+    ] = None,
+    na_values: Annotated[
+        Columns,
+        _option(
+            "A word that means a missing value, beside NA, ?, - ... Repeatable.", metavar="WORD"
+        ),
     ] = None,
     unknown_nodes: Annotated[
         str | None,

@@ -19,6 +19,7 @@ _VALUE = r"'[^']*'|\"[^\"]*\"|[\w.]*\w"
 _WORDS = (
     "val",
     "test",
+    "decimal",
     "delimiter",
     "encoding",
     "memory",

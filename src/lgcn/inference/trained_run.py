@@ -62,6 +62,9 @@ class NewData(TypedDict, total=False):
     source_column: str
     target_column: str
     weight_column: str
+    decimal: str
+    date_order: str
+    na_values: str | Sequence[str]
     directed: bool
     unknown_nodes: str
     delimiter: str

@@ -8,7 +8,6 @@ these rows. The second pass encodes all features, batch by batch.
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ from lgcn.store.new_store_checks import FeatureKind
 from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
 from lgcn.tables.csv_files import CsvTable
-from lgcn.tables.encoder import FeatureEncoder, NoFeatures
+from lgcn.tables.encoder import FeatureEncoder, NoFeatures, Surprises
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
 from lgcn.tables.table_source import TableSource
@@ -126,6 +125,9 @@ class NodeStream(TableSource):
             self.sample = pa.Table.from_batches(sampled)
         return pa.Table.from_batches(kept) if kept else pa.table({name: [] for name in whole})
 
+    def seen(self, table: Any) -> Any:
+        return table if self.sample is None else self.sample
+
     def batches(
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:
@@ -214,7 +216,10 @@ def write_nodes(
             header |= {"encoder": encoder, "num_features": encoder.num_features}
             stream.sample = None
             pa.default_memory_pool().release_unused()
-            rows = _feature_rows(stream, encoder, first_line, num_nodes, notes, on_progress)
+            all_fitted = options.encoder is None and stream.stride == 1
+            rows = _feature_rows(
+                stream, encoder, first_line, num_nodes, notes, on_progress, all_fitted=all_fitted
+            )
             _write_features(writer, rows, encoder.num_features, features, scale)
         else:
             notes.append(
@@ -270,7 +275,7 @@ def _fit(
         low, high = np.full(encoder.num_features, np.inf), np.full(encoder.num_features, -np.inf)
         rows = stream.sample.filter(pa.array(allowed))
         for start, stop in row_blocks(len(rows), (1 << 20) // encoder.num_features):
-            x = _transform(encoder, rows.slice(start, stop - start), {})
+            x = encoder.transform(rows.slice(start, stop - start), surprises=Surprises())
             if x.layout != torch.strided:
                 raise UsageError(
                     "features must not be uint8 here: the columns give many features of which few "
@@ -289,16 +294,22 @@ def _feature_rows(
     num_nodes: int,
     notes: list[str],
     on_progress: OnProgress,
+    *,
+    all_fitted: bool,
 ) -> Iterator[Any]:
-    """The features, a tensor of some rows after the other."""
-    unseen: dict[str, str] = {}
-    row = 0
+    """The features, a tensor of some rows after the other.
+
+    If `all_fitted`, the encoder was fitted to the whole table, and has noted its odd cells.
+    """
+    surprises, row = Surprises(), 0
     for batch in stream.batches(stream.features, {}):
         for start, stop in row_blocks(len(batch), (1 << 22) // encoder.num_features):
             part = pa.Table.from_batches([batch.slice(start, stop - start)])
             try:
-                yield _transform(
-                    encoder, part, unseen, None if first_line is None else first_line + row
+                yield encoder.transform(
+                    part,
+                    first_line=None if first_line is None else first_line + row,
+                    surprises=surprises,
                 )
             except DataError as error:
                 if first_line is not None or row == 0:
@@ -308,20 +319,8 @@ def _feature_rows(
                 ) from error
             row += len(part)
         on_progress("encode features", row, num_nodes)
-    notes += [f"{stream.name}: {message}" for message in unseen.values()]
-
-
-def _transform(
-    encoder: FeatureEncoder, table: Any, unseen: dict[str, str], first_line: int | None = None
-) -> Any:
-    """Features; warnings on categories are kept, the first of each column."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        x = encoder.transform(table, first_line=first_line)
-    for warning in found:
-        text = str(warning.message)
-        unseen.setdefault(text.split(" has categories in ")[0], text)
-    return x
+    messages = surprises.messages(encoder, numbers=not all_fitted)
+    notes += [f"{stream.name}: {message}" for message in messages]
 
 
 def _write_features(

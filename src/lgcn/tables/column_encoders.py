@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +13,14 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from lgcn.errors import DataError
-from lgcn.tables.columns import LARGEST, is_single, numbers, quoted, row_name, texts
+from lgcn.tables.cell_options import DATE_ORDERS, DECIMALS, Reading
+from lgcn.tables.cells import Tally
+from lgcn.tables.columns import LARGEST, is_single, listed, numbers, quoted, row_name, texts
+from lgcn.tables.missing_words import missing_words
 from lgcn.utils import stored_json
 from lgcn.utils.row_blocks import row_blocks
 
+_BY_DEFAULT = Reading()
 MAX_CATEGORIES = 1000
 LARGEST_SCALED = 1e18  # the square of a feature must fit in float32
 LARGEST_IDF = 1e6  # far above any logarithm of a number of rows
@@ -32,10 +35,17 @@ class NumberEncoder:
     kind: str
     mean: Any
     deviation: Any
+    reading: Reading = _BY_DEFAULT
 
     @classmethod
     def fit(
-        cls, name: str, column: Any, rows: Any, kind: str, first_line: int | None
+        cls,
+        name: str,
+        column: Any,
+        rows: Any,
+        kind: str,
+        first_line: int | None,
+        reading: Reading,
     ) -> tuple[NumberEncoder | None, str]:
         """The encoder, `None` if the column is left out, and a note for the user."""
         width = _list_length(column, rows) if kind == "vector" else 1
@@ -52,7 +62,8 @@ class NumberEncoder:
             def where(i: int, allowed: Any = allowed) -> str:
                 return row_name(int(allowed[i]), first_line)
 
-            found.add(numbers(block, kind, name, width, where))
+            # Cells that are no number are noted where the kind is found out, for all rows.
+            found.add(numbers(block, kind, name, width, where, reading, Tally()))
         if not found.count.any():
             return None, EMPTY
         deviation = found.deviation()
@@ -66,7 +77,7 @@ class NumberEncoder:
             note = f"has {constant} of {width} numbers that are constant; they become zeros"
         elif empty > 0.5:
             note = f"is empty in {empty:.0%} of the rows; they count as its mean"
-        return cls(name, kind, found.mean, deviation), note
+        return cls(name, kind, found.mean, deviation, reading), note
 
     @property
     def width(self) -> int:
@@ -82,8 +93,8 @@ class NumberEncoder:
             return [f"{self.name}[{i}]" for i in range(self.width)]
         return [self.name]
 
-    def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
-        values = numbers(cells, self.kind, self.name, self.width, where)
+    def encode(self, cells: Any, where: Callable[[int], str], surprises: Tally) -> Any:
+        values = numbers(cells, self.kind, self.name, self.width, where, self.reading, surprises)
         with np.errstate(over="ignore"):  # infinity is refused below
             scaled = (values - self.mean) / np.where(self.deviation == 0, 1, self.deviation)
         scaled[np.isnan(scaled)] = 0
@@ -99,12 +110,17 @@ class NumberEncoder:
         return scaled
 
     def to_dict(self) -> dict[str, Any]:
-        scale = {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
-        return {"name": self.name, "kind": self.kind, **scale}
+        found: dict[str, Any] = {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+        if self.kind == "number" and self.reading.decimal != ".":
+            found["decimal"] = self.reading.decimal
+        if self.kind == "date" and self.reading.date_order is not None:
+            found["date_order"] = self.reading.date_order
+        return {"name": self.name, "kind": self.kind, **found}
 
     @classmethod
-    def from_dict(cls, stored: Any, what: str) -> NumberEncoder:
-        stored = stored_json.fields(stored, what, "name", "kind", "mean", "deviation")
+    def from_dict(cls, stored: Any, what: str, na_values: tuple[str, ...] = ()) -> NumberEncoder:
+        names = ("name", "kind", "mean", "deviation")
+        stored = stored_json.fields(stored, what, *names, optional=("decimal", "date_order"))
         kind = stored["kind"]
         mean = stored_json.numbers(stored["mean"], f"mean of {what}", -LARGEST, LARGEST)
         deviation = stored_json.numbers(stored["deviation"], f"deviation of {what}", 0, LARGEST)
@@ -115,7 +131,12 @@ class NumberEncoder:
             )
         if not any(deviation):
             raise DataError(f"{what} must have a deviation above 0")
-        return cls(_name(stored, what), kind, np.array(mean), np.array(deviation))
+        reading = Reading(
+            _choice(stored.get("decimal", "."), f"decimal of {what}", DECIMALS),
+            _choice(stored.get("date_order"), f"date_order of {what}", (None, *DATE_ORDERS)),
+            na_values,
+        )
+        return cls(_name(stored, what), kind, np.array(mean), np.array(deviation), reading)
 
 
 class _Moments:
@@ -161,13 +182,20 @@ class CategoryEncoder:
     name: str
     categories: list[str]
     complete: bool
+    reading: Reading = _BY_DEFAULT
     kind = "category"
     entries = 1.0
 
     @classmethod
-    def fit(cls, name: str, column: Any, rows: Any) -> tuple[CategoryEncoder | None, str]:
+    def fit(
+        cls, name: str, column: Any, rows: Any, reading: Reading
+    ) -> tuple[CategoryEncoder | None, str]:
         """The encoder, `None` if the column is left out, and a note for the user."""
-        cells = texts(column.filter(pa.array(rows)))
+        every = texts(column)
+        signs = bool(pc.any(pc.equal(every, "+")).as_py())
+        cells = _without(
+            every.filter(pa.array(rows)), missing_words(reading.na_values, signs=signs)
+        )
         counts = pc.value_counts(cells.drop_null())
         found = pa.table({"value": counts.field("values"), "count": counts.field("counts")})
         if len(found) == 0:
@@ -178,9 +206,9 @@ class CategoryEncoder:
         ranked = found.sort_by([("count", "descending"), ("value", "ascending")])
         kept = sorted(ranked["value"].slice(0, MAX_CATEGORIES).to_pylist())
         if len(found) == len(kept):
-            return cls(name, kept, complete=True), ""
+            return cls(name, kept, complete=True, reading=reading), ""
         note = f"has {len(found)} categories; the {len(kept)} most frequent become features"
-        return cls(name, kept, complete=False), note
+        return cls(name, kept, complete=False, reading=reading), note
 
     @property
     def width(self) -> int:
@@ -193,12 +221,13 @@ class CategoryEncoder:
     def _value_set(self) -> Any:
         return pa.array(self.categories, pa.large_string())
 
-    def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
+    def encode(self, cells: Any, where: Callable[[int], str], surprises: Tally) -> Any:
         cells = _texts(cells, self.name, "one category per cell")
         codes = pc.index_in(cells, value_set=self._value_set)
         if self.complete and codes.null_count > cells.null_count:
-            counts = pc.value_counts(cells.filter(pc.is_null(codes)).drop_null())
-            unseen.update(dict(zip(*map(pa.Array.to_pylist, counts.flatten()), strict=True)))
+            unknown = cells.filter(pc.is_null(codes))
+            unknown = _without(unknown, missing_words(self.reading.na_values))
+            surprises.add(unknown.drop_null())
         index = pc.fill_null(codes, -1).to_numpy()
         known = index >= 0
         rowptr = np.concatenate([[0], known.cumsum()])
@@ -210,12 +239,13 @@ class CategoryEncoder:
         return {"name": self.name, "kind": self.kind, **found}
 
     @classmethod
-    def from_dict(cls, stored: Any, what: str) -> CategoryEncoder:
+    def from_dict(cls, stored: Any, what: str, na_values: tuple[str, ...] = ()) -> CategoryEncoder:
         stored = stored_json.fields(stored, what, "name", "kind", "categories", "complete")
         return cls(
             _name(stored, what),
             stored_json.strings(stored["categories"], f"categories of {what}", distinct=True),
             stored_json.truth(stored["complete"], f"complete of {what}"),
+            Reading(na_values=na_values),
         )
 
 
@@ -227,16 +257,18 @@ class TextEncoder:
     words: list[str]
     idf: list[float]
     entries: float
+    reading: Reading = _BY_DEFAULT
     kind = "text"
 
     @classmethod
     def fit(
-        cls, name: str, column: Any, rows: Any, max_words: int
+        cls, name: str, column: Any, rows: Any, max_words: int, reading: Reading
     ) -> tuple[TextEncoder | None, str]:
         """The encoder, `None` if the column is left out, and a note for the user."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        cells = texts(column.filter(pa.array(rows))).drop_null()
+        cells = texts(column.filter(pa.array(rows)))
+        cells = _without(cells, missing_words(reading.na_values)).drop_null()
         if not len(cells):
             return None, EMPTY
         vectorizer = TfidfVectorizer(max_features=max_words)
@@ -245,7 +277,8 @@ class TextEncoder:
         except ValueError:  # scikit-learn's way to say that it found no word
             return None, "left out: it has no word of two letters or more"
         words = [str(word) for word in vectorizer.get_feature_names_out()]
-        return cls(name, words, vectorizer.idf_.tolist(), matrix.nnz / len(cells)), ""
+        entries = matrix.nnz / len(cells)
+        return cls(name, words, vectorizer.idf_.tolist(), entries, reading), ""
 
     @property
     def width(self) -> int:
@@ -262,8 +295,9 @@ class TextEncoder:
         vectorizer.idf_ = np.array(self.idf)
         return vectorizer
 
-    def encode(self, cells: Any, where: Callable[[int], str], unseen: Counter[str]) -> Any:
+    def encode(self, cells: Any, where: Callable[[int], str], surprises: Tally) -> Any:
         cells = _texts(cells, self.name, "texts")
+        cells = _without(cells, missing_words(self.reading.na_values))
         return self._vectorizer.transform(pc.fill_null(cells, "").to_pylist())
 
     def to_dict(self) -> dict[str, Any]:
@@ -271,14 +305,15 @@ class TextEncoder:
         return {"name": self.name, "kind": self.kind, **found}
 
     @classmethod
-    def from_dict(cls, stored: Any, what: str) -> TextEncoder:
+    def from_dict(cls, stored: Any, what: str, na_values: tuple[str, ...] = ()) -> TextEncoder:
         stored = stored_json.fields(stored, what, "name", "kind", "words", "idf", "entries")
         words = stored_json.strings(stored["words"], f"words of {what}", distinct=True)
         idf = stored_json.numbers(stored["idf"], f"idf of {what}", 0, LARGEST_IDF)
         if len(idf) != len(words):
             raise DataError(f"{what} must have one idf per word ({len(words)}), got {len(idf)}")
         entries = stored_json.numbers([stored["entries"]], f"entries of {what}", 0, len(words))
-        return cls(_name(stored, what), words, idf, entries[0])
+        reading = Reading(na_values=na_values)
+        return cls(_name(stored, what), words, idf, entries[0], reading)
 
 
 ColumnEncoder = NumberEncoder | CategoryEncoder | TextEncoder
@@ -291,16 +326,28 @@ _CLASSES: dict[str, type[ColumnEncoder]] = {
 }
 
 
-def read_column(stored: Any, what: str) -> ColumnEncoder:
+def read_column(stored: Any, what: str, na_values: tuple[str, ...] = ()) -> ColumnEncoder:
     """The encoder that `to_dict` described; anything else raises `DataError`."""
     kind = stored.get("kind") if isinstance(stored, Mapping) else None
     if not isinstance(kind, str) or kind not in _CLASSES:
         raise DataError(f"{what} must be of the kind {', '.join(_CLASSES)}, got {quoted(kind)}")
-    return _CLASSES[kind].from_dict(stored, what)
+    return _CLASSES[kind].from_dict(stored, what, na_values)
 
 
 def _name(stored: Mapping[str, Any], what: str) -> str:
     return stored_json.strings([stored["name"]], f"name of {what}")[0]
+
+
+def _choice(value: Any, what: str, choices: tuple[Any, ...]) -> Any:
+    if value not in choices or isinstance(value, bool):
+        raise DataError(f"{what} must be one of {listed(choices)}, got {quoted(value)}")
+    return value
+
+
+def _without(cells: Any, words: frozenset[str]) -> Any:
+    """The cells with null in place of words for a missing value."""
+    missing = pc.is_in(cells, value_set=pa.array(sorted(words), pa.large_string()))
+    return pc.if_else(missing, pa.scalar(None, cells.type), cells)
 
 
 def _texts(cells: Any, name: str, wanted: str) -> Any:

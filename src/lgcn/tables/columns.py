@@ -11,15 +11,18 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from lgcn.errors import DataError, UsageError, did_you_mean
+from lgcn.tables.cell_options import Reading
+from lgcn.tables.cells import Tally, read_cells, without_marks
 
 MOST_LISTED = 20  # values in a message
 LARGEST = 1e100  # squares of larger numbers leave float64 when deviations are computed
 
-# What an empty cell is called if numbers or dates are written as text: the words of Arrow's CSV
-# reader, and those that Python and pandas write.
+# What the cell of a missing id is called: the words of Arrow's CSV reader, and those that Python
+# and pandas write. For features and labels see lgcn.tables.missing_words.
 EMPTY_WORDS = pa.array(
     [*pyarrow.csv.ConvertOptions().null_values, "<NA>", "NaT", "None"], pa.large_string()
 )
+_BY_DEFAULT = Reading()
 _SECONDS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -180,7 +183,15 @@ def texts(column: Any) -> Any:
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.large_string()), column)
 
 
-def numbers(column: Any, kind: str, name: str, width: int, where: Callable[[int], str]) -> Any:
+def numbers(
+    column: Any,
+    kind: str,
+    name: str,
+    width: int,
+    where: Callable[[int], str],
+    reading: Reading = _BY_DEFAULT,
+    unread: Tally | None = None,
+) -> Any:
     """A column as float64 in shape [rows, width], NaN if a value is missing.
 
     Args:
@@ -189,6 +200,9 @@ def numbers(column: Any, kind: str, name: str, width: int, where: Callable[[int]
         name: The column's name, for messages.
         width: Numbers in a row.
         where: How messages call a row of `column`.
+        reading: How numbers and dates in strings are written. (default: as a program does)
+        unread: Counts strings that are no number or date, which are missing values then.
+            (default: they are an error)
     """
     stored = storage(column)
     if stored == "category":
@@ -197,18 +211,31 @@ def numbers(column: Any, kind: str, name: str, width: int, where: Callable[[int]
     if stored == "null":
         return np.full((len(column), width), np.nan)
     if stored == "string" and kind in ("number", "date"):
-        values = _parse(column, kind, name, where)
+        cells = texts(column)
+        values, wrong = read_cells(cells, kind, reading)
+        if len(wrong) and unread is None:
+            row = int(wrong[0])
+            raise CellError(
+                f"column {name!r}, {where(row)}: want "
+                f"{'a number' if kind == 'number' else 'a date such as 2024-12-31'}, got "
+                f"{quoted(cells[row].as_py())}. Correct or empty the cell",
+                "categorical_columns, text_columns or ignore_columns",
+            )
+        if unread is not None:
+            unread.add(cells.take(pa.array(wrong)))
     elif stored != kind:
         raise DataError(
             f"column {name!r} must hold {_WANTED[kind]}, got {column.type}; "
             "give it the type it had in training"
         )
     elif kind == "vector":
-        return _vectors(column, name, width, where)
+        return _vectors(column, name, width, where, reading)
     elif kind == "date":
-        values = _seconds(column)
+        values = without_marks(_seconds(column), kind, reading)
     else:
         values = _floats(column)
+        if not pa.types.is_boolean(column.type):
+            values = without_marks(values, kind, reading)
     _check_finite(values[:, None], name, where)
     return values[:, None]
 
@@ -241,52 +268,9 @@ def _seconds(column: Any) -> Any:
     return _floats(column.cast(pa.int64())) / _SECONDS[kind.unit]
 
 
-def _parse(column: Any, kind: str, name: str, where: Callable[[int], str]) -> Any:
-    """Numbers or dates that are written as text."""
-    cells = texts(column)
-    try:
-        return _parsed(cells, kind)
-    except pa.ArrowInvalid:
-        row = _first_bad(cells, kind)
-        raise CellError(
-            f"column {name!r}, {where(row)}: want "
-            f"{'a number' if kind == 'number' else 'a date such as 2024-12-31'}, got "
-            f"{quoted(cells[row].as_py())}. Correct or empty the cell",
-            "categorical_columns, text_columns or ignore_columns",
-        ) from None
-
-
-def _parsed(cells: Any, kind: str) -> Any:
-    empty = pc.is_in(cells, value_set=EMPTY_WORDS)
-    cells = pc.if_else(empty, pa.scalar(None, cells.type), cells)
-    if kind == "number":
-        return _floats(cells.cast(pa.float64()))
-    cells = pc.replace_substring_regex(cells, r"Z$", "")
-    return _seconds(cells.cast(pa.timestamp("us")))
-
-
-def _first_bad(cells: Any, kind: str) -> int:
-    """The first cell that cannot be parsed, by halving."""
-    low, high = 0, len(cells)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if parses(cells.slice(low, middle - low), kind):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def parses(cells: Any, kind: str) -> bool:
-    """Whether all strings can be read as that kind, number or date."""
-    try:
-        _parsed(cells, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _vectors(column: Any, name: str, width: int, where: Callable[[int], str]) -> Any:
+def _vectors(
+    column: Any, name: str, width: int, where: Callable[[int], str], reading: Reading
+) -> Any:
     values = np.full((len(column), width), np.nan)
     lengths = pc.list_value_length(column)
     present = pc.is_valid(column).to_numpy()
@@ -302,6 +286,7 @@ def _vectors(column: Any, name: str, width: int, where: Callable[[int], str]) ->
         flat = [_floats(pa.chunked_array([chunk.flatten()])) for chunk in column.chunks]
         if flat:
             values[present] = np.concatenate(flat).reshape(-1, width)
+            values = without_marks(values, "number", reading)
     _check_finite(values, name, where)
     return values
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lgcn.errors import DataError, UsageError
+from lgcn.tables.cell_options import CellOptions
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npz")
 EDGE_SUFFIXES = (*SUFFIXES, ".npy")  # of edges for a store
@@ -71,6 +72,8 @@ def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
     """
     check_unknown_nodes(options.get("unknown_nodes", "error"))
     check_task(options.get("task", "auto"))
+    given = ("decimal", "date_order", "na_values")
+    CellOptions(**{key: options[key] for key in given if key in options})
     kinds = {
         role: table_kind(path, role)
         for role, path in (("nodes", nodes), ("edges", edges))

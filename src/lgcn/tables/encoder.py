@@ -5,16 +5,18 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import torch
 from scipy import sparse
 from torch import Tensor
 
 from lgcn.errors import DataError, UsageError
 from lgcn.graph.csr import sparse_features
+from lgcn.tables.cell_options import CellOptions, Reading
+from lgcn.tables.cells import Tally
 from lgcn.tables.column_encoders import (
     CategoryEncoder,
     ColumnEncoder,
@@ -22,13 +24,14 @@ from lgcn.tables.column_encoders import (
     TextEncoder,
     read_column,
 )
-from lgcn.tables.column_kinds import infer, named_kind
+from lgcn.tables.column_kinds import Kind, infer, named_kind, unread_note
 from lgcn.tables.columns import column_hint, listed, row_name, without_views
 from lgcn.utils import stored_json
 from lgcn.utils.numbers import whole_number
 from lgcn.utils.row_blocks import row_blocks
 
 FORMAT = 1
+_BY_DEFAULT = CellOptions()
 # Features are stored sparse if there are many and few of them differ from zero. A sparse entry
 # takes three times the memory of a dense one, and a dense product is several times faster.
 SPARSE_WIDTH, SPARSE_SHARE = 256, 0.1
@@ -73,9 +76,14 @@ class FeatureEncoder:
     """
 
     def __init__(
-        self, columns: Sequence[ColumnEncoder], notes: Sequence[str], sparse: bool
+        self,
+        columns: Sequence[ColumnEncoder],
+        notes: Sequence[str],
+        sparse: bool,
+        na_values: tuple[str, ...] = (),
     ) -> None:
         self._columns = tuple(columns)
+        self._na_values = na_values
         self._sparse = sparse
         self.notes = list(notes)
 
@@ -91,6 +99,7 @@ class FeatureEncoder:
         ignore: str | Sequence[str] = (),
         max_words: int = 2000,
         first_line: int | None = None,
+        cells: CellOptions = _BY_DEFAULT,
     ) -> FeatureEncoder:
         """Learns scales, categories and words.
 
@@ -103,6 +112,8 @@ class FeatureEncoder:
             max_words: Largest number of features of a text column. (default: 2000)
             first_line: Line of the first row in its file; messages then speak of lines. (default:
                 of rows, counted from 0)
+            cells: How numbers, dates and missing values in strings are written. (default: found
+                out, see `lgcn.tables.column_kinds.infer`)
         """
         rows = np.asarray(rows)
         if rows.dtype != np.bool_ or rows.shape != (table.num_rows,):
@@ -126,33 +137,27 @@ class FeatureEncoder:
             )
         columns: list[ColumnEncoder] = []
         notes: list[str] = []
-        for name in table.column_names:
-            argument = named.get(name)
-            if argument == "ignore_columns":
-                continue
+        for name, found in _kinds(table, named, cells).items():
             data = without_views(table.column(name))
-            if argument is None:
-                kind, reason = infer(data, pa.array(rows))
-            else:
-                kind, reason = named_kind(data, pa.array(rows), name, argument)
+            kind = found.kind
             column: ColumnEncoder | None = None
             if kind is None:
-                note = f"left out: it {reason}"
+                note = f"left out: it {found.reason}"
             elif kind == "category":
-                column, note = CategoryEncoder.fit(name, data, rows)
+                column, note = CategoryEncoder.fit(name, data, rows, found.reading)
             elif kind == "text":
-                column, note = TextEncoder.fit(name, data, rows, max_words)
+                column, note = TextEncoder.fit(name, data, rows, max_words, found.reading)
             else:
-                column, note = NumberEncoder.fit(name, data, rows, kind, first_line)
+                column, note = NumberEncoder.fit(name, data, rows, kind, first_line, found.reading)
             if column is not None:
                 columns.append(column)
-            if note:
-                notes.append(f"column {name!r} {note}")
+            notes += [f"column {name!r} {note}" for note in (*found.notes, note) if note]
         if not columns:
             raise NoFeatures(notes)
         width = sum(column.width for column in columns)
         entries = sum(column.entries for column in columns)
-        return cls(columns, notes, width >= SPARSE_WIDTH and entries <= SPARSE_SHARE * width)
+        is_sparse = width >= SPARSE_WIDTH and entries <= SPARSE_SHARE * width
+        return cls(columns, notes, is_sparse, tuple(cells.na_values))
 
     @property
     def columns(self) -> tuple[ColumnInfo, ...]:
@@ -168,20 +173,55 @@ class FeatureEncoder:
         """One name per feature: `age`, `embedding[0]`, `color=red`, `title:graph`."""
         return tuple(name for column in self._columns for name in column.feature_names())
 
-    def transform(self, table: Any, *, first_line: int | None = None) -> Tensor:
+    def read_as(self, cells: CellOptions) -> FeatureEncoder:
+        """This encoder for tables whose text is written differently.
+
+        Args:
+            cells: How; what is `"auto"` stays as it was in training, and words for missing values
+                are added.
+        """
+        if cells == _BY_DEFAULT:
+            return self
+        decimal = None if cells.decimal == "auto" else cells.decimal
+        order = None if cells.date_order == "auto" else cells.date_order
+        na_values = tuple(dict.fromkeys((*self._na_values, *cells.na_values)))
+        columns = [
+            replace(
+                column,
+                reading=Reading(
+                    decimal or column.reading.decimal,
+                    order or column.reading.date_order,
+                    na_values,
+                ),
+            )
+            for column in self._columns
+        ]
+        return FeatureEncoder(columns, self.notes, self._sparse, na_values)
+
+    @property
+    def comma_columns(self) -> tuple[str, ...]:
+        """Number columns with decimal commas; a text file must not read 1.234 in them as 1.234."""
+        return tuple(
+            c.name for c in self._columns if c.kind == "number" and c.reading.decimal == ","
+        )
+
+    def transform(
+        self, table: Any, *, first_line: int | None = None, surprises: Surprises | None = None
+    ) -> Tensor:
         """The features of a table's rows, [N, F] in float32.
 
         The layout is `sparse_csr` if the encoder gives many features of which few differ from zero.
-        Other columns are ignored. Categories that `fit` did not see become zeros, with one warning
-        per column.
+        Other columns are ignored. Categories that `fit` did not see become zeros, and cells that
+        are no number or date count as missing, with one warning per column.
 
         Args:
             table: A `pyarrow.Table` that has all of `columns`.
             first_line: As in `fit`.
+            surprises: Counts such cells instead of warnings, for tables in parts. (default: warn)
         """
-        unseen = {column.name: Counter[str]() for column in self._columns}
+        names = {column.name for column in self._columns}
         there = set(table.column_names)
-        missing = [name for name in unseen if name not in there]
+        missing = [column.name for column in self._columns if column.name not in there]
         if missing:
             raise DataError(
                 f"the table lacks the column{'s' if len(missing) > 1 else ''} {listed(missing)}, "
@@ -190,21 +230,18 @@ class FeatureEncoder:
             )
         if not self._columns:
             return torch.zeros(table.num_rows, 0)
-        _check_distinct(name for name in table.column_names if name in unseen)
-        blocks = self._blocks(table, unseen, first_line)
+        _check_distinct(name for name in table.column_names if name in names)
+        found = Surprises() if surprises is None else surprises
+        found.rows += table.num_rows
+        blocks = self._blocks(table, found, first_line)
         x = self._sparse_rows(blocks) if self._sparse else self._dense_rows(blocks, table.num_rows)
-        for name, counts in unseen.items():
-            if counts:
-                warnings.warn(
-                    f"column {name!r} has categories in {counts.total()} rows that the encoder has "
-                    "not seen in the rows it was fitted on, for example "
-                    f"{listed(list(counts), 3)}; they become zeros",
-                    stacklevel=2,
-                )
+        if surprises is None:
+            for message in found.messages(self):
+                warnings.warn(message, stacklevel=2)
         return x
 
     def _blocks(
-        self, table: Any, unseen: dict[str, Counter[str]], first_line: int | None
+        self, table: Any, surprises: Surprises, first_line: int | None
     ) -> Iterator[tuple[int, list[Any]]]:
         """(First row, a matrix of each column), in blocks of rows: what lies between the table and
         x stays small and in the cache.
@@ -218,7 +255,7 @@ class FeatureEncoder:
             parts = []
             for column in self._columns:
                 cells = table.column(column.name).slice(start, stop - start)
-                parts.append(column.encode(cells, where, unseen[column.name]))
+                parts.append(column.encode(cells, where, surprises.of(column.name)))
             yield start, parts
 
     def _dense_rows(self, blocks: Iterator[tuple[int, list[Any]]], size: int) -> Tensor:
@@ -254,18 +291,20 @@ class FeatureEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that `from_dict` needs, as JSON can hold it."""
-        return {
+        stored = {
             "format": FORMAT,
             "sparse": self._sparse,
             "columns": [column.to_dict() for column in self._columns],
             "notes": list(self.notes),
         }
+        return stored | ({"na_values": list(self._na_values)} if self._na_values else {})
 
     @classmethod
     def from_dict(cls, stored: Any) -> FeatureEncoder:
         """The encoder that `to_dict` described; anything else raises `DataError`."""
         what = "a stored encoder"
-        stored = stored_json.fields(stored, what, "format", "sparse", "columns", "notes")
+        names = ("format", "sparse", "columns", "notes")
+        stored = stored_json.fields(stored, what, *names, optional=("na_values",))
         if type(stored["format"]) is not int or stored["format"] != FORMAT:
             raise DataError(
                 f"{what} must have format {FORMAT}, got {stored['format']!r:.80}; this version of "
@@ -274,16 +313,86 @@ class FeatureEncoder:
         described = stored["columns"]
         if not isinstance(described, list):  # empty for a table without features
             raise DataError(f"columns of {what} must be a list of columns")
+        words = stored_json.strings(stored.get("na_values", []), f"na_values of {what}")
+        try:
+            na_values = tuple(CellOptions(na_values=words).na_values)
+        except UsageError as error:
+            raise DataError(f"{what}: {error}") from None
         columns = [
-            read_column(column, f"column {i} of {what}") for i, column in enumerate(described)
+            read_column(column, f"column {i} of {what}", na_values)
+            for i, column in enumerate(described)
         ]
         _check_distinct(column.name for column in columns)
         notes = stored_json.strings(stored["notes"], f"notes of {what}")
-        return cls(columns, notes, stored_json.truth(stored["sparse"], f"sparse of {what}"))
+        is_sparse = stored_json.truth(stored["sparse"], f"sparse of {what}")
+        return cls(columns, notes, is_sparse, na_values)
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{c.name}: {c.kind}" for c in self._columns)
         return f"FeatureEncoder({kinds}; num_features={self.num_features})"
+
+
+class Surprises:
+    """Cells that an encoder did not expect, counted per column over tables or parts of one."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._tallies: dict[str, Tally] = {}
+
+    def of(self, column: str) -> Tally:
+        return self._tallies.setdefault(column, Tally())
+
+    def messages(self, encoder: FeatureEncoder, *, numbers: bool = True) -> list[str]:
+        """One sentence per column.
+
+        Args:
+            encoder: The encoder.
+            numbers: Whether to speak of cells that are no number or date. (default: `True`; not
+                needed for the table that the encoder was fitted to, where its notes do)
+        """
+        found = []
+        for column in encoder.columns:
+            tally = self.of(column.name)
+            if not tally.total:
+                continue
+            if column.kind == "category":
+                found.append(
+                    f"column {column.name!r} has categories in {tally.total} rows that the encoder "
+                    "has not seen in the rows it was fitted on, for example "
+                    f"{listed(tally.examples)}; they become zeros"
+                )
+            elif numbers:
+                note = unread_note(column.kind, tally.total, self.rows, tally.examples)
+                found.append(f"column {column.name!r} {note}")
+        return found
+
+
+def _kinds(table: Any, named: dict[str, str], cells: CellOptions) -> dict[str, Kind]:
+    """The kind of each column that the user does not ignore.
+
+    A column whose cells do not show which decimal separator they have follows the other columns,
+    if these agree.
+    """
+
+    def kind_of(name: str, usual: str | None) -> Kind:
+        data, argument = without_views(table.column(name)), named.get(name)
+        if argument is None:
+            return infer(data, cells, usual)
+        return named_kind(data, name, argument, cells, usual)
+
+    names = [name for name in table.column_names if named.get(name) != "ignore_columns"]
+    found = {name: kind_of(name, None) for name in names}
+    columns = [kind for kind in found.values() if kind.kind == "number"]
+    decimals = {kind.reading.decimal for kind in columns if kind.decided}
+    if len(decimals) == 1:
+        usual = decimals.pop()
+        for name, kind in found.items():
+            if kind.is_open:
+                found[name] = kind_of(name, usual)
+            elif not kind.decided:  # so that new tables are read alike
+                reading = replace(kind.reading, decimal=usual)
+                found[name] = kind._replace(reading=reading)
+    return found
 
 
 def _check_named(table: Any, **named: str | Sequence[str]) -> dict[str, str]:

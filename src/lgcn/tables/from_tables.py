@@ -70,6 +70,9 @@ def from_tables(
     categorical_columns: str | Sequence[str] = (),
     text_columns: str | Sequence[str] = (),
     ignore_columns: str | Sequence[str] = (),
+    decimal: str = "auto",
+    date_order: str = "auto",
+    na_values: str | Sequence[str] = (),
     unknown_nodes: str = "error",
     delimiter: str | None = None,
     encoding: str = "utf-8",
@@ -113,6 +116,14 @@ def from_tables(
         numeric_columns, categorical_columns, text_columns: Feature columns of these kinds.
             (default: guessed from types and values)
         ignore_columns: Columns that are not read. (default: none)
+        decimal: The decimal separator of numbers in strings, `"."` or `","`; the other one
+            separates thousands. (default: `"auto"`, by the cells of each column; a point if they
+            can be read either way)
+        date_order: The order of day, month and year in dates such as 7/8/2022: `"dmy"`, `"mdy"` or
+            `"ymd"`. (default: `"auto"`, by the cells of each column; if they can be read either
+            way, the day comes first in 7.8.2022, and the month in 7/8/2022)
+        na_values: Cells that are missing values, in any feature or label column, in addition to
+            codes such as `NA`, `n/a`, `?` and `-`. (default: none)
         unknown_nodes: What to do with edges that name no node of the node table, `"error"` or
             `"drop"`. (default: `"error"`)
         delimiter, encoding: Of text files. (default: by the file's ending and first lines, and

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from lgcn.errors import DataError, UsageError
 from lgcn.tables.columns import (
-    EMPTY_WORDS,
     is_single,
     listed,
     one_column,
@@ -23,6 +22,7 @@ from lgcn.tables.columns import (
     storage,
     texts,
 )
+from lgcn.tables.missing_words import missing_words
 
 _FLAGS = {"0": 0, "false": 0, "1": 1, "true": 1}
 _SPLITS = {
@@ -58,6 +58,7 @@ def read_label_columns(
     *,
     first_line: int | None = None,
     task: str = "auto",
+    na_values: Sequence[str] = (),
 ) -> ColumnLabels:
     """Reads the label column or columns of a table.
 
@@ -65,9 +66,9 @@ def read_label_columns(
     can be predicted. A column of lists, or of strings that `separator` splits, is several labels
     per row.
     Several columns are one label each, with 0 and 1 or false and true in them; a row with an empty
-    cell in any of them can be predicted. Words for nothing (`EMPTY_WORDS`, such as NA or NaN)
-    count as empty cells, and so does -1 among classes 0, 1, ... (but not if the classes are -1
-    and 1). The notes say what counted as empty.
+    cell in any of them can be predicted. Words for nothing (such as NA or NaN, see
+    `lgcn.tables.missing_words`) count as empty cells, and so does -1 among classes 0, 1, ... (but
+    not if the classes are -1 and 1). The notes say what counted as empty.
 
     Args:
         table: A `pyarrow.Table`.
@@ -79,6 +80,7 @@ def read_label_columns(
             rows, counted from 0)
         task: `"classification"` if numbers are surely classes. (default: `"auto"`, numbers that
             look like a quantity are an error that asks for the task)
+        na_values: More words for nothing. (default: none)
     """
     columns = [columns] if isinstance(columns, str) else list(columns)
     if not columns:
@@ -96,14 +98,14 @@ def read_label_columns(
                 "label_separator is for one label column, but label_column names "
                 f"{len(columns)}; omit one of the two"
             )
-        return _from_columns(columns, data, names, where)
+        return _from_columns(columns, data, names, where, na_values)
     column, name = data[0], columns[0]
     if _is_list(column.type):
         if separator is not None:
             raise UsageError(
                 f"label_separator is for strings, but {name!r} already holds lists; omit it"
             )
-        return _from_lists(column, name, names, where)
+        return _from_lists(column, name, names, where, na_values)
     if not is_single(column):
         raise DataError(
             f"label column {name!r} holds {column.type}; want a string or number per row"
@@ -112,8 +114,8 @@ def read_label_columns(
     if separator is not None:
         if not separator:
             raise UsageError("label_separator must be at least one character, got an empty string")
-        return _from_lists(pc.split_pattern(cells, separator), name, names, where)
-    cells, notes = _without_empty(cells, name, names, minus_one=True)
+        return _from_lists(pc.split_pattern(cells, separator), name, names, where, na_values)
+    cells, notes = _without_empty(cells, name, names, na_values, minus_one=True)
     if names is None and task == "auto":
         _refuse_quantity(cells, name)
     classes = _classes(cells, name, names, notes)
@@ -180,7 +182,12 @@ def _is_list(kind: Any) -> bool:
 
 
 def _without_empty(
-    cells: Any, column: str, names: Sequence[str] | None, *, minus_one: bool = False
+    cells: Any,
+    column: str,
+    names: Sequence[str] | None,
+    na_values: Sequence[str],
+    *,
+    minus_one: bool = False,
 ) -> tuple[Any, tuple[str, ...]]:
     """The cells with null if a string stands for nothing, and a note on these.
 
@@ -188,9 +195,11 @@ def _without_empty(
         cells: What `texts` returns.
         column: Its name.
         names: The labels that a model knows, which are never nothing. (default: any)
+        na_values: The user's words for nothing.
         minus_one: Whether -1 is nothing among whole numbers of at least 0. (default: `False`)
     """
-    words = set(EMPTY_WORDS.to_pylist())
+    signs = bool(pc.any(pc.equal(cells, "+")).as_py())
+    words = set(missing_words(na_values, signs=signs))
     if minus_one and pc.any(pc.equal(cells, "-1")).as_py():
         others = set(pc.unique(cells.drop_null()).to_pylist() if names is None else names)
         others -= {"-1", *words}
@@ -286,13 +295,17 @@ def _codes(
 
 
 def _from_lists(
-    lists: Any, column: str, names: Sequence[str] | None, where: Callable[[int], str]
+    lists: Any,
+    column: str,
+    names: Sequence[str] | None,
+    where: Callable[[int], str],
+    na_values: Sequence[str],
 ) -> ColumnLabels:
     """Labels from a column of lists."""
     cells = pc.list_flatten(lists)
     if not is_single(cells):
         raise DataError(f"label column {column!r} holds {lists.type}; want lists of strings")
-    cells, notes = _without_empty(texts(cells), column, names)
+    cells, notes = _without_empty(texts(cells), column, names, na_values)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     row = np.repeat(np.arange(len(lists)), lengths)
     classes = _classes(cells, column, names, notes)
@@ -317,6 +330,7 @@ def _from_columns(
     data: list[Any],
     names: Sequence[str] | None,
     where: Callable[[int], str],
+    na_values: Sequence[str],
 ) -> ColumnLabels:
     """Labels from one column each."""
     if names is not None:
@@ -332,7 +346,7 @@ def _from_columns(
     notes: tuple[str, ...] = ()
     for j, (name, column) in enumerate(zip(columns, data, strict=True)):
         if storage(column) == "string":
-            column, found = _without_empty(texts(column), name, None)
+            column, found = _without_empty(texts(column), name, None, na_values)
             notes += found
         flags = _words(
             column,

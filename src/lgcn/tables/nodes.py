@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
@@ -14,15 +15,18 @@ import torch
 from lgcn.errors import DataError, UsageError, did_you_mean
 from lgcn.graph import Graph
 from lgcn.graph.splits import fraction_split, random_split
-from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
-from lgcn.tables.early_checks import check_task
-from lgcn.tables.encoder import FeatureEncoder, NoFeatures
+from lgcn.tables.cell_options import CellOptions
+from lgcn.tables.column_kinds import infer
+from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted, storage
+from lgcn.tables.early_checks import OF_FEATURES, check_task
+from lgcn.tables.encoder import FeatureEncoder, NoFeatures, Surprises
 from lgcn.tables.ids import NodeIndex, to_ids
 from lgcn.tables.labels import ColumnLabels, read_label_columns, read_split
 from lgcn.tables.table_source import TableSource
 from lgcn.tables.targets import read_sample_weight, read_targets
 from lgcn.utils.limits import MAX_NODES
 
+_HEAD = 10_000  # rows that show whether a file has decimal commas
 ID_NAMES = ("id", "node", "node_id")
 
 
@@ -42,6 +46,9 @@ class NodeArguments(TypedDict, total=False):
     numeric_columns: str | Sequence[str]
     categorical_columns: str | Sequence[str]
     text_columns: str | Sequence[str]
+    decimal: str
+    date_order: str
+    na_values: str | Sequence[str]
     encoder: FeatureEncoder | None
 
 
@@ -62,10 +69,15 @@ class NodeOptions:
     numeric: Sequence[str] = ()
     categorical: Sequence[str] = ()
     text: Sequence[str] = ()
+    decimal: str = "auto"
+    date_order: str = "auto"
+    na_values: str | Sequence[str] = ()
     encoder: FeatureEncoder | None = None
 
     def __post_init__(self) -> None:
         check_task(self.task)
+        if self.encoder is not None:
+            object.__setattr__(self, "encoder", self.encoder.read_as(self.cells))
         given = {
             "split_column": self.split_column is not None,
             "labels_per_class": self.labels_per_class is not None,
@@ -100,6 +112,11 @@ class NodeOptions:
             **given,
         )
 
+    @property
+    def cells(self) -> CellOptions:
+        """How the text in cells is read."""
+        return CellOptions(self.decimal, self.date_order, self.na_values)
+
     def labels(self, table: Any, first_line: int | None) -> ColumnLabels:
         """The labels in their columns."""
         if self.task == "regression":
@@ -117,6 +134,7 @@ class NodeOptions:
             self.label_names,
             first_line=first_line,
             task=self.task,
+            na_values=self.cells.na_values,
         )
 
     @property
@@ -134,6 +152,7 @@ class NodeOptions:
             categorical=self.categorical,
             text=self.text,
             first_line=first_line,
+            cells=self.cells,
         )
 
     def split(self, table: Any, labels: ColumnLabels, first_line: int | None) -> Any:
@@ -196,7 +215,18 @@ def read_nodes(
         known = {column.name for column in options.encoder.columns}
         columns = [column for column in columns if column in known or column in place]
     # Ids are read as strings: as numbers, 007 and 7 would be the same.
-    table = source.read(columns, {id_column: pa.string()})
+    types = {id_column: pa.string()}
+    if options.encoder is not None:
+        types |= dict.fromkeys(options.encoder.comma_columns, pa.string())
+    types = {column: kind for column, kind in types.items() if column in columns}
+    table = source.read(columns, types)
+    if source.textual and options.encoder is None:
+        features = [
+            column for column in columns if column not in place or place[column] in OF_FEATURES
+        ]
+        again = _misread(source.seen(table).select(features), options.cells)
+        if again:
+            table = source.read(columns, types | dict.fromkeys(again, pa.string()))
     if len(table) == 0:
         raise DataError(f"{source.name} has no rows. It must have one row per node")
     if len(table) > MAX_NODES:
@@ -214,6 +244,23 @@ def read_nodes(
             "id_column"
         )
     return table.drop_columns([id_column]), ids, index
+
+
+def _misread(table: Any, cells: CellOptions) -> list[str]:
+    """Columns of a text file that were read with a decimal point, but may have a decimal comma.
+
+    In a file with decimal commas, 1.234 is probably 1234.
+    """
+    kinds = {column.name: column.type for column in table.schema}
+    floats = [name for name, kind in kinds.items() if pa.types.is_floating(kind)]
+    if not floats or cells.decimal != "auto":
+        return floats if cells.decimal == "," else []
+    strings = [name for name in table.column_names if storage(table.column(name)) == "string"]
+    for name in strings:
+        found = infer(table.column(name).slice(0, _HEAD), cells)
+        if found.decided and found.reading.decimal == ",":
+            return floats
+    return []
 
 
 def _node_ids(source: TableSource, column: Any, which: str) -> Any:
@@ -298,7 +345,11 @@ def node_data(
             except NoFeatures as error:  # the edges give some
                 encoder = FeatureEncoder((), error.notes, sparse=False)
             notes += [f"{name}: {note}" for note in encoder.notes]
-        x = encoder.transform(features, first_line=first_line) if encoder.columns else None
+        surprises, x = Surprises(), None
+        if encoder.columns:
+            x = encoder.transform(features, first_line=first_line, surprises=surprises)
+        for message in surprises.messages(encoder, numbers=options.encoder is not None):
+            warnings.warn(f"{name}: {message}", stacklevel=2)
     except DataError as error:
         if isinstance(error, CellError) and options.encoder is not None:
             raise DataError(f"{name}: {error.remedy}") from error

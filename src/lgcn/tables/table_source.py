@@ -36,6 +36,10 @@ class TableSource:
         """The table; `types` are those of columns in text files. (default: guessed)"""
         raise NotImplementedError
 
+    def seen(self, table: Any) -> Any:
+        """The rows of all columns that `read` saw: the table it returned, or a sample."""
+        return table
+
     def batches(
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:

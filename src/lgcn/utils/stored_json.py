@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lgcn.errors import DataError
 
 
-def fields(stored: Any, what: str, *names: str) -> Mapping[str, Any]:
-    """Checks for an object with exactly these names; `what` is its name in errors."""
-    if not isinstance(stored, Mapping) or set(stored) != set(names):
+def fields(
+    stored: Any, what: str, *names: str, optional: Collection[str] = ()
+) -> Mapping[str, Any]:
+    """Checks for an object with these names and no others; `what` is its name in errors.
+
+    Args:
+        stored: The object.
+        what: Its name in errors.
+        *names: Names that it must have.
+        optional: Names that it may have. (default: none)
+    """
+    if not isinstance(stored, Mapping) or set(stored) - set(optional) != set(names):
         got = ", ".join(map(repr, stored)) if isinstance(stored, Mapping) else type(stored).__name__
         raise DataError(f"{what} must have {', '.join(names)} and nothing else, got {got:.200}")
     return stored
