@@ -1,7 +1,8 @@
 """The report of a model's scores on labelled nodes: all usual metrics, per class and overall.
 
-The metrics are scikit-learn's. A score that cannot be computed is ``None``, and ``not_computed``
-gives the reason.
+The metrics are scikit-learn's. A score that cannot be computed is ``None``, and ``notes`` gives the
+reason. ROC AUC and average precision of more than two classes, and of several labels, are means
+over the classes that occur, each against the rest.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def score_report(
     ==================  ==========================================================================
     ``nodes``           number of nodes
     ``scores``          metrics by name, ``None`` if one cannot be computed
-    ``not_computed``    the reasons, by name of the metric
+    ``notes``           by name of the metric: why it is ``None``, or which classes are not in it
     ``per_class``       per class or label: support, predicted, precision, recall, F1, ROC AUC,
                         average precision
     ``confusion_matrix``  rows are true classes, columns predicted ones; ``None`` above 200 classes
@@ -89,7 +90,7 @@ def score_report(
         y, predicted = y[known], predicted[known]
     report: dict[str, Any] = {"task": task, "nodes": len(y)}
     if len(y) == 0:
-        return {**report, "scores": {}, "not_computed": {"all": "there are no labelled nodes"}}
+        return {**report, "scores": {}, "notes": {"all": "there are no labelled nodes"}}
     step = -(-outputs.size // MAX_VALUES)
     outputs, rows = outputs[::step], rows[::step]
     parts = _classes if task == "classification" else _labels
@@ -140,7 +141,7 @@ def _classes(p: Array, rows: Array, y: Array, predicted: Array, names: list[str]
     ranked = _ranked(lambda c: seen == c, p, positives, names, "nodes of class", scores)
     if size == 2:  # as scikit-learn has it: the second class is the positive one
         for key in ("roc_auc", "average_precision"):
-            scores.replace(key, ranked[key][1], f"all nodes are of class {names[int(seen[0])]!r}")
+            scores.replace(key, ranked[key][1], scores.notes.get(key, ""))
     matrix = None
     if size <= MAX_MATRIX_CLASSES:
         dense = np.zeros((size, size), dtype=np.int64)
@@ -204,21 +205,18 @@ def _ranked(
         for key in metrics:
             scores.replace(key, None, f"there are more than {MAX_RANKED_CLASSES} classes")
         return found
-    some = np.flatnonzero((positives > 0) & (positives < len(p)))
-    for place in some:
+    for place in np.flatnonzero(positives):
         member = members(int(place))
         for key, metric in metrics.items():
-            found[key][place] = float(metric(member, p[:, place]))
+            if key != "roc_auc" or positives[place] < len(p):
+                found[key][place] = float(metric(member, p[:, place]))
     lacking = [names[i] for i in np.flatnonzero(positives == 0)]
-    reason = f"no {what} {_some(lacking)}" if lacking else ""
     everywhere = [names[i] for i in np.flatnonzero(positives == len(p))]
-    if everywhere and not lacking:
-        reason = f"only {what} {_some(everywhere)}"
+    reason = f"only {what} {_some(everywhere)}" if everywhere else ""
+    reason = f"no {what} {_some(lacking)}" if lacking else reason
     for key in metrics:
-        complete = len(some) == len(names)
-        scores.replace(
-            key, np.mean([v for v in found[key] if v is not None]) if complete else None, reason
-        )
+        values = [value for value in found[key] if value is not None]
+        scores.replace(key, np.mean(values) if values else None, reason)
     return found
 
 
@@ -244,7 +242,7 @@ def _regression(predicted: Array, y: Array, interval: Mapping[str, float] | None
     y, predicted = y[known].astype(np.float64), predicted[known].astype(np.float64)
     report: dict[str, Any] = {"task": "regression", "nodes": len(y)}
     if len(y) == 0:
-        return {**report, "scores": {}, "not_computed": {"all": "there are no labelled nodes"}}
+        return {**report, "scores": {}, "notes": {"all": "there are no labelled nodes"}}
     scores = Scores()
     if not np.isfinite(predicted).all():
         reason = "some predicted values are not finite"
@@ -253,7 +251,7 @@ def _regression(predicted: Array, y: Array, interval: Mapping[str, float] | None
         return {**report, **scores.record()}
     varies = bool((y != y[0]).any())
     r2 = metrics.r2_score(y, predicted) if varies else None
-    scores.replace("r2", r2, "all true values are equal")
+    scores.replace("r2", r2, "" if varies else "all true values are equal")
     scores["rmse"] = math.sqrt(metrics.mean_squared_error(y, predicted))
     scores["mae"] = metrics.mean_absolute_error(y, predicted)
     scores["median_absolute_error"] = metrics.median_absolute_error(y, predicted)
@@ -266,24 +264,24 @@ def _regression(predicted: Array, y: Array, interval: Mapping[str, float] | None
 
 
 class Scores(dict[str, Any]):
-    """Scores by name, and the reasons for those that cannot be computed."""
+    """Scores by name, and notes on those that cannot be computed, or not of all classes."""
 
     def __init__(self) -> None:
-        self.reasons: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
 
     def replace(self, key: str, value: float | None, reason: str) -> None:
-        """Sets a score; if it is ``None``, with the reason."""
+        """Sets a score, with the reason why it is ``None`` or lacks something."""
         self[key] = value
-        self.reasons.pop(key, None)
-        if value is None:
-            self.reasons[key] = reason
+        self.notes.pop(key, None)
+        if reason:
+            self.notes[key] = reason
 
     def record(self) -> dict[str, Any]:
         for key, value in self.items():
             if value is not None and not math.isfinite(value):
                 self.replace(key, None, "it is not finite")
         scores = {key: _number(value) for key, value in self.items()}
-        return {"scores": scores, "not_computed": self.reasons}
+        return {"scores": scores, "notes": self.notes}
 
 
 def _number(value: Any) -> Any:

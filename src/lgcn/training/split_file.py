@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lgcn.graph import Graph
 
 SPLITS = ("train", "val", "test")
+SMALL = 2**20  # nodes; files of up to that many are read whatever the graph
+HEADER = 2**12  # bytes of an array's header, at most
 Split = dict[str, np.ndarray[Any, Any]]
 
 
@@ -38,15 +40,23 @@ def write_split(path: Path, split: Split) -> None:
         np.savez_compressed(file, **split)  # type: ignore[arg-type]
 
 
-def read_split(path: Path) -> Split | None:
-    """The arrays of a file, checked; ``None`` if there is no file."""
+def read_split(path: Path, num_nodes: int) -> Split | None:
+    """The arrays of a file, checked; ``None`` if there is no file, or it is of another graph.
+
+    Args:
+        path: The file.
+        num_nodes: Number of nodes of the graph. It limits the memory that the file can take.
+    """
     if not path.exists():
         return None
     try:
-        split: Split = read_npz(path, SPLITS)
-        num_nodes = split["train"].size
+        limit = len(SPLITS) * (max(num_nodes, SMALL) + HEADER)
+        split: Split = read_npz(path, SPLITS, limit=limit)
+        size = split["train"].size
         for name in SPLITS:
-            check_array(split[name], name, path, (num_nodes,), integer=True, low=0, high=1)
+            check_array(split[name], name, path, (size,), integer=True, low=0, high=1)
     except DataError as error:
         raise CheckpointError(f"{error}. {START_AGAIN}") from error
+    if size != num_nodes:
+        return None
     return {name: part.astype(np.uint8) for name, part in split.items()}
