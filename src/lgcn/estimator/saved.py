@@ -43,7 +43,7 @@ def save(estimator: Any, folder: Path) -> None:
     spec = ModelSpec(
         estimator.n_features_in_,
         len(classes),
-        estimator.multi_label_,
+        "multilabel" if estimator.multi_label_ else "classification",
         tuple(estimator.label_names_),
     )
     with run.locked():
