@@ -28,11 +28,13 @@ from lgcn.training.evaluation import (
 )
 from lgcn.training.interrupts import stop_request
 from lgcn.training.model_spec import ModelSpec
-from lgcn.training.record import run_record
+from lgcn.training.record import final_scoring, run_record
 from lgcn.training.run_folder import Run
+from lgcn.training.run_metrics import run_metrics
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
+from lgcn.training.split_file import split_of
 from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
 from lgcn.training.weights import training_graph
@@ -82,6 +84,7 @@ def train(
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
     check_trainable(graph)
     settings = settings.resolve(graph)
+    plain = graph  # as it was given, for the baselines
     spec = ModelSpec.of(graph)
     spec.check_memory(settings)
     scoring = Scoring.of(settings, spec)
@@ -101,7 +104,10 @@ def train(
         evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
         check_metric(graph, evaluated, scoring.metric)
         if run is not None and not resume:
-            stack.enter_context(run.begin(settings, spec, graph.encoder, overwrite=overwrite))
+            split = split_of(graph)
+            stack.enter_context(
+                run.begin(settings, spec, graph.encoder, split, overwrite=overwrite)
+            )
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
         while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):
@@ -146,8 +152,9 @@ def train(
         record = run_record(model, graph, settings, loader, state, rates, scored, scoring)
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
+            metrics = run_metrics(plain, settings, scored, *final_scoring(record, scoring))
             with run.resumable():
-                run.finish(best, {**record, "history": state.history})
+                run.finish(best, {**record, "history": state.history}, metrics)
     return Result(model.eval(), record)
 
 

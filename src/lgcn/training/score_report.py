@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from lgcn.errors import UsageError
+from lgcn.training.calibration import decide
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +39,7 @@ def score_report(
     predicted: Any = None,
     nodes: Any = None,
     threshold: float | None = None,
-    interval: Mapping[str, float] | None = None,
+    interval: tuple[float, float | None] | None = None,
 ) -> dict[str, Any]:
     """The scores of predictions for labelled nodes, as JSON can hold them.
 
@@ -64,9 +66,10 @@ def score_report(
             (default: made from the probabilities)
         nodes: If there are too many nodes, ``outputs`` may have some of them only: their places in
             ``y`` and ``predicted``. (default: all)
-        threshold: For two classes, the probability from which on the second one is predicted.
-            (default: the more probable class is)
-        interval: For regression, ``level`` and ``half_width`` of the interval. (default: none)
+        threshold: For two classes, see `lgcn.training.calibration.decide`.
+            (default: the most likely class)
+        interval: For regression, the level of the interval around predictions and half its width.
+            (default: none)
     """
     outputs, y = np.asarray(outputs), np.asarray(y)
     if task == "regression":
@@ -81,7 +84,7 @@ def score_report(
     if predicted is None:
         if len(rows) != len(y):
             raise UsageError("predicted is missing: outputs has some of the nodes only")
-        predicted = decide(outputs, task, threshold)
+        predicted = _decided(outputs, task, threshold)
     predicted = np.asarray(predicted)
     if task == "classification":
         known = y >= 0
@@ -100,20 +103,19 @@ def score_report(
     return report
 
 
-def decide(probabilities: Any, task: str, threshold: float | None = None) -> Array:
-    """The predicted classes [nodes], or zeros and ones [nodes, labels].
+def score_of(scores: Mapping[str, float | None], metric: str) -> float | None:
+    """A score by the name of a metric. With one class per node, micro F1 is the accuracy."""
+    if metric == "micro_f1" and metric not in scores:
+        metric = "accuracy"
+    return scores.get(metric)
 
-    Args:
-        probabilities: [nodes, classes]
-        task: ``"classification"`` or ``"multilabel"``.
-        threshold: See `score_report`.
-    """
-    probabilities = np.asarray(probabilities)
+
+def _decided(outputs: Array, task: str, threshold: float | None) -> Array:
+    """The predicted classes [nodes], or a matrix of the predicted labels."""
     if task == "multilabel":
-        return np.asarray(probabilities > 0.5)
-    if threshold is not None and probabilities.shape[1] == 2:
-        return np.asarray(probabilities[:, 1] >= threshold).astype(np.int64)
-    return np.asarray(probabilities.argmax(axis=1))
+        return np.asarray(outputs > 0.5)
+    found: Array = decide(torch.as_tensor(np.array(outputs)), threshold).numpy()
+    return found
 
 
 def _classes(p: Array, rows: Array, y: Array, predicted: Array, names: list[str]) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _labels(p: Array, rows: Array, y: Array, predicted: Array, names: list[str])
     scores["micro_f1"] = 2 * hits.sum() / marked if marked else 0.0
     # As in scikit-learn, a label that no node has and no node gets counts as zero.
     scores["macro_f1"] = np.nan_to_num(table["f1"]).mean()
-    scores["exact_match"] = (true == guessed).all(axis=1).mean()
+    scores["accuracy"] = (true == guessed).all(axis=1).mean()  # the exact-match ratio
     seen = true[rows]
     sure = np.clip(np.where(seen, p, 1 - p), np.finfo(p.dtype).eps, 1)
     scores["log_loss"] = -np.log(sure).mean()
@@ -235,7 +237,9 @@ def _listed(
     return {"per_class": per_class, "never_predicted": never}
 
 
-def _regression(predicted: Array, y: Array, interval: Mapping[str, float] | None) -> dict[str, Any]:
+def _regression(
+    predicted: Array, y: Array, interval: tuple[float, float | None] | None
+) -> dict[str, Any]:
     from sklearn import metrics
 
     known = ~np.isnan(y)
@@ -256,10 +260,14 @@ def _regression(predicted: Array, y: Array, interval: Mapping[str, float] | None
     scores["mae"] = metrics.mean_absolute_error(y, predicted)
     scores["median_absolute_error"] = metrics.median_absolute_error(y, predicted)
     report |= scores.record()
-    if interval is not None:
-        inside = np.abs(y - predicted) <= interval["half_width"]
-        share = float(inside.mean())
-        report["coverage"] = {**interval, "share": share}
+    if interval is not None and interval[1] is not None:
+        level, half_width = interval
+        inside = np.abs(y - predicted) <= half_width
+        report["coverage"] = {
+            "level": level,
+            "half_width": half_width,
+            "share": inside.mean().item(),
+        }
     return report
 
 

@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcn.training.score_report import score_report
+from lgcn.training.metric_names import FACTS
+from lgcn.training.score_report import score_of, score_report
+from lgcn.training.scoring import best_threshold
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from lgcn.graph import Graph
 
 Array = np.ndarray[Any, Any]
@@ -45,7 +49,6 @@ THREADS = 4
 STRENGTHS = (0.01, 1.0)  # scikit-learn's C for standardised columns
 SPARSE_STRENGTHS = (1.0, 100.0)  # and for sparse features, whose rows have length one
 PENALTIES = (1.0, 100.0)  # of ridge regression
-LOWER_IS_BETTER = ("log_loss", "rmse", "mae")
 
 
 @dataclass
@@ -59,11 +62,7 @@ class Data:
 
 
 def simple_models(
-    graph: Graph,
-    metric: str,
-    *,
-    seed: int = 0,
-    class_weight: str | Mapping[int, float] | None = None,
+    graph: Graph, metric: str, *, seed: int = 0, weight: Tensor | None = None, tune: bool = False
 ) -> dict[str, Any]:
     """Scores of the simple models on the validation and test nodes, as JSON can hold them.
 
@@ -80,7 +79,9 @@ def simple_models(
         graph: The graph, with features, labels and masks.
         metric: Name of the score by which the better model is chosen.
         seed: Seed of the rows that are drawn and of the models. (default: 0)
-        class_weight: ``"balanced"``, or weights by number of the class. (default: all equal)
+        weight: Weight of each node in training. (default: all equal)
+        tune: For two classes, choose the decision threshold on the validation nodes.
+            (default: ``False``)
     """
     import torch
     from threadpoolctl import threadpool_limits
@@ -89,42 +90,42 @@ def simple_models(
     found: dict[str, Any] = {"metric": metric, "features": None, "tried": []}
     # Threads beyond those that torch may use would be more than the user wants. On little data they
     # cost more than they save, much more if the machine is busy.
-    data = _read(graph, seed)
+    data = _read(graph, seed, weight)
     threads = min(THREADS, torch.get_num_threads()) if _size(data) > SMALL else 1
     with threadpool_limits(limits=threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a limited number of iterations is on purpose
         found["majority"] = _majority(data, graph)
         best: tuple[float, str, dict[str, Any], Predict] | None = None
-        for name, fit in _candidates(data, graph, seed, class_weight):
+        threshold = best_at = None
+        for name, fit in _candidates(data, graph, seed):
             predict = fit()
-            val = _scores(data, predict, "val", graph)
-            value = val.get(metric)
+            if tune:
+                threshold = best_threshold(metric, predict("val")[:, 1], data.y["val"])
+            val = _scores(data, predict, "val", graph, threshold)
+            value = score_of(val, metric)
             found["tried"].append({"name": name, "val_score": value})
             rank = -np.inf if value is None else float(value)
-            rank = -rank if metric in LOWER_IS_BETTER and value is not None else rank
+            if value is not None and not FACTS[metric].greater_is_better:
+                rank = -rank
             if best is None or rank > best[0]:
                 best = rank, name, val, predict
+                best_at = threshold
         if best is not None:
             _, name, val, predict = best
             found["features"] = {"name": name, "val": val}
             if "test" in data.y:
-                found["features"]["test"] = _scores(data, predict, "test", graph)
+                found["features"]["test"] = _scores(data, predict, "test", graph, best_at)
     found["limits"] = data.limits
     found["seconds"] = time.perf_counter() - started
     return found
 
 
-def task_of(graph: Graph) -> str:
-    """What is predicted: ``"classification"``, ``"multilabel"`` or ``"regression"``."""
-    if graph.multi_label:
-        return "multilabel"
-    assert graph.y is not None
-    return "regression" if graph.y.is_floating_point() else "classification"
-
-
-def _scores(data: Data, predict: Predict, split: str, graph: Graph) -> dict[str, Any]:
+def _scores(
+    data: Data, predict: Predict, split: str, graph: Graph, threshold: float | None = None
+) -> dict[str, Any]:
     names = graph.label_names or [str(number) for number in range(graph.num_classes)]
-    report = score_report(task_of(graph), predict(split), data.y[split], names)
+    outputs = predict(split)
+    report = score_report(graph.task, outputs, data.y[split], names, threshold=threshold)
     scores: dict[str, Any] = report["scores"]
     return scores
 
@@ -135,7 +136,7 @@ def _size(data: Data) -> int:
     return 0 if x is None else int(x.size)
 
 
-def _read(graph: Graph, seed: int) -> Data:
+def _read(graph: Graph, seed: int, given: Tensor | None) -> Data:
     """The rows of each split, drawn by the seed if there are too many."""
     import torch
 
@@ -158,7 +159,6 @@ def _read(graph: Graph, seed: int) -> Data:
             nodes = nodes[torch.from_numpy(np.sort(rng.permutation(len(nodes))[:most]))]
         if split == "train":  # so that the first rows are a sample
             nodes = nodes[torch.from_numpy(rng.permutation(len(nodes)))]
-            given = getattr(graph, "sample_weight", None)
             weight = None if given is None else given[nodes].double().cpu().numpy()
         x[split] = _matrix(graph.features(nodes)) if has_features else None
         y[split] = graph.y[nodes].cpu().numpy()
@@ -187,7 +187,7 @@ def _matrix(x: Any) -> Any:
 
 
 def _majority(data: Data, graph: Graph) -> dict[str, Any]:
-    y, task = data.y["train"], task_of(graph)
+    y, task = data.y["train"], graph.task
     if task == "regression":
         typical, name = np.array([np.average(y, weights=data.weight)]), "mean of the training nodes"
     elif task == "multilabel":
@@ -204,13 +204,11 @@ def _majority(data: Data, graph: Graph) -> dict[str, Any]:
     return {"name": name, **{split: _scores(data, predict, split, graph) for split in splits}}
 
 
-def _candidates(
-    data: Data, graph: Graph, seed: int, class_weight: str | Mapping[int, float] | None
-) -> list[tuple[str, Fit]]:
+def _candidates(data: Data, graph: Graph, seed: int) -> list[tuple[str, Fit]]:
     """The models to try: their names, and functions that train them."""
     if data.x["train"] is None or len(data.y["train"]) < 2:
         return []
-    task = task_of(graph)
+    task = graph.task
     if task == "classification" and len(np.unique(data.y["train"])) < 2:
         data.limits.append("no model of the features: the training nodes have one class")
         return []
@@ -227,7 +225,7 @@ def _candidates(
         name = "ridge regression" if task == "regression" else "logistic regression"
         strengths = _strengths(data, task)
         for strength in strengths:
-            options = (data, graph, rows, strength, class_weight)
+            options = (data, graph, rows, strength)
             found.append((name, lambda options=options: linear(*options)))  # type: ignore[misc]
     if task == "multilabel":
         if graph.num_classes > LABELS:
@@ -238,7 +236,7 @@ def _candidates(
     elif len(data.y["train"]) < BOOSTED_ROWS:
         data.limits.append(f"no gradient boosting: fewer than {BOOSTED_ROWS} training nodes")
     else:
-        found.append(("gradient boosting", lambda: _boosted(data, graph, seed, class_weight)))
+        found.append(("gradient boosting", lambda: _boosted(data, graph, seed)))
     return found
 
 
@@ -269,18 +267,16 @@ def _scaled(data: Data, rows: int) -> dict[str, Any]:
     return {**x, "train": x["train"][:rows]}
 
 
-def _logistic(data: Data, graph: Graph, rows: int, strength: float, weights: Any) -> Predict:
+def _logistic(data: Data, graph: Graph, rows: int, strength: float) -> Predict:
     from sklearn.linear_model import LogisticRegression
 
     x, y = _scaled(data, rows), data.y["train"][:rows]
-    model = LogisticRegression(C=strength, max_iter=100, tol=1e-3, class_weight=_known(weights, y))
+    model = LogisticRegression(C=strength, max_iter=100, tol=1e-3)
     model.fit(x["train"], y, sample_weight=None if data.weight is None else data.weight[:rows])
     return lambda split: _all_classes(model, x[split], graph.num_classes)
 
 
-def _label_regressions(
-    data: Data, graph: Graph, rows: int, strength: float, weights: Any
-) -> Predict:
+def _label_regressions(data: Data, graph: Graph, rows: int, strength: float) -> Predict:
     """One logistic regression per label; the rare labels beyond the limit get their share."""
     from sklearn.base import clone
     from sklearn.linear_model import LogisticRegression
@@ -301,7 +297,7 @@ def _label_regressions(
     return predict
 
 
-def _ridge(data: Data, graph: Graph, rows: int, strength: float, weights: Any) -> Predict:
+def _ridge(data: Data, graph: Graph, rows: int, strength: float) -> Predict:
     from sklearn.linear_model import Ridge
 
     x = _scaled(data, rows)
@@ -311,7 +307,7 @@ def _ridge(data: Data, graph: Graph, rows: int, strength: float, weights: Any) -
     return lambda split: np.asarray(model.predict(x[split]))
 
 
-def _boosted(data: Data, graph: Graph, seed: int, weights: Any) -> Predict:
+def _boosted(data: Data, graph: Graph, seed: int) -> Predict:
     from scipy.sparse import issparse
     from sklearn import ensemble
 
@@ -322,7 +318,7 @@ def _boosted(data: Data, graph: Graph, seed: int, weights: Any) -> Predict:
         data.limits.append(f"gradient boosting: {columns} singular vectors as features")
     elif issparse(x["train"]):
         x = {split: part.toarray() for split, part in x.items()}
-    regression = task_of(graph) == "regression"
+    regression = graph.task == "regression"
     per_iteration = 1 if regression or graph.num_classes == 2 else graph.num_classes
     iterations = min(100, max(10, BOOSTED_TREES // per_iteration))
     options: dict[str, Any] = {
@@ -336,7 +332,7 @@ def _boosted(data: Data, graph: Graph, seed: int, weights: Any) -> Predict:
         return lambda split: np.asarray(model.predict(x[split]))
     # A class of one node cannot be in both parts of early stopping's split.
     options["early_stopping"] &= bool(np.bincount(y)[np.unique(y)].min() >= 2)
-    model = ensemble.HistGradientBoostingClassifier(class_weight=_known(weights, y), **options)
+    model = ensemble.HistGradientBoostingClassifier(**options)
     model.fit(x["train"], y, sample_weight=data.weight)
     return lambda split: _all_classes(model, x[split], graph.num_classes)
 
@@ -348,13 +344,6 @@ def _reduced(x: Mapping[str, Any], seed: int) -> dict[str, Array]:
     size = min(SVD_COLUMNS, x["train"].shape[0], x["train"].shape[1] - 1)
     svd = TruncatedSVD(size, n_iter=2, random_state=seed % 2**32).fit(x["train"])
     return {split: svd.transform(part) for split, part in x.items()}
-
-
-def _known(weights: Any, y: Array) -> Any:
-    """Class weights of the classes that occur, as scikit-learn takes them."""
-    if isinstance(weights, Mapping):
-        return {int(c): float(weights[c]) for c in np.unique(y) if c in weights}
-    return weights
 
 
 def _all_classes(model: Any, x: Any, num_classes: int) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 
@@ -36,8 +37,13 @@ def split_of(graph: Graph) -> Split:
 
 def write_split(path: Path, split: Split) -> None:
     # A link in an untrusted folder could point to any file of the user.
-    with atomic(path, follow=False) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **split)  # type: ignore[arg-type]
+    # np.savez would write the time, and equal runs should have equal files.
+    with atomic(path, follow=False) as temporary, ZipFile(temporary, "w") as archive:
+        for name in SPLITS:
+            member = ZipInfo(f"{name}.npy")
+            member.compress_type = ZIP_DEFLATED
+            with archive.open(member, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, split[name], allow_pickle=False)
 
 
 def read_split(path: Path, num_nodes: int) -> Split | None:
