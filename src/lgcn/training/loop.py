@@ -34,7 +34,7 @@ from lgcn.training.run_metrics import run_metrics
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
-from lgcn.training.split_file import split_of
+from lgcn.training.split_file import check_split, split_of
 from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
 from lgcn.training.weights import training_graph
@@ -100,6 +100,7 @@ def train(
             _start_from(model, weights)
         state, best, rates = State(), _copy_weights(model), Rates()
         if run is not None and resume:
+            check_split(run.folder, graph, run.split(graph.num_nodes))
             state, best = restore(run, settings, spec, model, optimizer, best)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
         check_metric(graph, evaluated, scoring.metric)

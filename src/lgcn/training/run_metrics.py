@@ -119,29 +119,23 @@ def graph_adds(metrics: Mapping[str, Any]) -> str | None:
         return None
     ours, theirs, other, split = compared
     metric = metrics["metric"]
+    facts = FACTS[metric]
     alone = bool(metrics["baselines"]["features"])
-    what = "the features alone" if alone else "the baseline"
-    share = FACTS[metric].is_share
-    better = ours - theirs if FACTS[metric].greater_is_better else theirs - ours
-    shown = (
-        f"{100 * ours:.1f} against {100 * theirs:.1f}"
-        if share
-        else (f"{metric_text(metric, ours)} against {metric_text(metric, theirs)}")
-    )
-    size = f"{100 * abs(better):.1f} points of {metric}"
-    if not share:
-        size = f"{metric_text(metric, abs(better))} of {metric}"
-    details = f"({shown}, {other}; {SPLIT_NAMES[split]} nodes)"
-    subject = "The graph" if alone else "The model"
-    unseen = size.startswith(("0.0 ", "0.000 "))
-    if unseen:
-        return f"{subject} adds nothing to {what} in {metric} {details}{''}."
-    if better > 0:
-        verb = "adds" if FACTS[metric].greater_is_better else "saves"
-        text = f"{subject} {verb} {size} over {what} {details}"
+    subject, what = ("The graph", "the features alone") if alone else ("The model", "the baseline")
+    if facts.is_share:
+        size = f"{100 * abs(ours - theirs):.1f} points of {metric}"
+        shown = f"{100 * ours:.1f} against {100 * theirs:.1f}"
     else:
-        text = f"{subject} costs {size} against {what} {details}"
-    return f"{text}{_noise(metrics, ours, theirs, split)}."
+        size = f"{metric_text(metric, abs(ours - theirs))} of {metric}"
+        shown = f"{metric_text(metric, ours)} against {metric_text(metric, theirs)}"
+    details = f"({shown}, {other}; {SPLIT_NAMES[split]} nodes)"
+    if size.startswith(("0.0 ", "0.000 ")):
+        return f"{subject} adds nothing in {metric} to {what} {details}."
+    if (ours > theirs) == facts.greater_is_better:
+        text = f"{subject} {'adds' if facts.greater_is_better else 'saves'} {size} over {what}"
+    else:
+        text = f"{subject} costs {size} against {what}"
+    return f"{text} {details}{_noise(metrics, ours, theirs, split)}."
 
 
 def _noise(metrics: Mapping[str, Any], ours: float, theirs: float, split: str) -> str:

@@ -12,7 +12,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 
-from lgcn.errors import START_AGAIN, CheckpointError, DataError
+from lgcn.errors import START_AGAIN, CheckpointError, DataError, UsageError
 from lgcn.utils.arrays import check_array, read_npz
 from lgcn.utils.files import atomic
 
@@ -35,6 +35,19 @@ def split_of(graph: Graph) -> Split:
     return found
 
 
+def check_split(folder: Path, graph: Graph, stored: Split | None) -> None:
+    """Raises UsageError if the graph has another split than the run in the folder."""
+    if stored is None:  # a run of an earlier version
+        return
+    now = split_of(graph)
+    changed = [name for name in SPLITS if not np.array_equal(now[name], stored[name])]
+    if changed:
+        raise UsageError(
+            f"{folder} holds a run with another split: its {changed[0]} nodes are not those of "
+            f"{graph.name}, which has changed. {START_AGAIN}"
+        )
+
+
 def write_split(path: Path, split: Split) -> None:
     # A link in an untrusted folder could point to any file of the user.
     # np.savez would write the time, and equal runs should have equal files.
@@ -47,11 +60,12 @@ def write_split(path: Path, split: Split) -> None:
 
 
 def read_split(path: Path, num_nodes: int) -> Split | None:
-    """The arrays of a file, checked; ``None`` if there is no file, or it is of another graph.
+    """The arrays of a file, checked; ``None`` if there is no file.
 
     Args:
         path: The file.
-        num_nodes: Number of nodes of the graph. It limits the memory that the file can take.
+        num_nodes: Number of nodes of the graph. It limits the memory that the file can take, but
+            the file may be of another graph.
     """
     if not path.exists():
         return None
@@ -63,6 +77,4 @@ def read_split(path: Path, num_nodes: int) -> Split | None:
             check_array(split[name], name, path, (size,), integer=True, low=0, high=1)
     except DataError as error:
         raise CheckpointError(f"{error}. {START_AGAIN}") from error
-    if size != num_nodes:
-        return None
     return {name: part.astype(np.uint8) for name, part in split.items()}
