@@ -197,7 +197,11 @@ def write_nodes(
             _write_labels(writer, labels.y, masks)
             if options.sample_weight_column is not None:
                 weight = read_sample_weight(
-                    table, options.sample_weight_column, labels.known, first_line=first_line
+                    table,
+                    options.sample_weight_column,
+                    labels.known,
+                    first_line=first_line,
+                    cells=options.cells,
                 )
                 writer.append("sample_weight", "float32").write(weight.numpy())
             header["label_names"] = labels.names or None

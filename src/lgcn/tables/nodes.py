@@ -126,6 +126,7 @@ class NodeOptions:
                 self.label_separator,
                 first_line=first_line,
                 need_different=self.encoder is None,
+                cells=self.cells,
             )
         return read_label_columns(
             table,
@@ -334,7 +335,11 @@ def node_data(
             allowed = ~(masks[1] | masks[2]).numpy()
             if options.sample_weight_column is not None:
                 fields["sample_weight"] = read_sample_weight(
-                    table, options.sample_weight_column, labels.known, first_line=first_line
+                    table,
+                    options.sample_weight_column,
+                    labels.known,
+                    first_line=first_line,
+                    cells=options.cells,
                 )
         no_features = {*options.label_columns, *options.other_columns}
         features = table.select([c for c in table.column_names if c not in no_features])

@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 
 from lgcn.errors import DataError, UsageError
+from lgcn.tables.cell_options import CellOptions, Reading
+from lgcn.tables.cells import Tally
+from lgcn.tables.column_kinds import infer
 from lgcn.tables.columns import CellError, is_single, numbers, one_column, row_name, storage
 from lgcn.tables.labels import ColumnLabels
 
@@ -22,6 +25,7 @@ def read_targets(
     *,
     first_line: int | None = None,
     need_different: bool = True,
+    cells: CellOptions | None = None,
 ) -> ColumnLabels:
     """Reads the label column of a regression: a number per row, nothing for rows to predict.
 
@@ -31,13 +35,14 @@ def read_targets(
         separator: Must be `None`: a row has one target. (default: none)
         first_line: As in `lgcn.tables.labels.read_label_columns`.
         need_different: Whether targets must differ, as in training. (default: `True`)
+        cells: How the text in cells is read. (default: by their look)
     """
     if len(columns) != 1 or separator is not None:
         found = f"label_column names {len(columns)}" if len(columns) != 1 else "label_separator"
         raise UsageError(f"task='regression' needs one label column with a number per row: {found}")
     what = f"label column {columns[0]!r}"
     column = one_column(table, columns[0], "label_column")
-    values = _read(column, columns[0], what, first_line)
+    values, notes = _read(column, columns[0], what, first_line, cells)
     known = ~np.isnan(values)
     if need_different:
         if not known.any():
@@ -47,11 +52,16 @@ def read_targets(
                 f"{what} has the same number in all {known.sum()} labelled rows, "
                 f"{values[known][0]:g}: there is nothing to learn. Name another column"
             )
-    return ColumnLabels(torch.from_numpy(values), (), known)
+    return ColumnLabels(torch.from_numpy(values), (), known, notes)
 
 
 def read_sample_weight(
-    table: Any, column: str, known: Any, *, first_line: int | None = None
+    table: Any,
+    column: str,
+    known: Any,
+    *,
+    first_line: int | None = None,
+    cells: CellOptions | None = None,
 ) -> Tensor:
     """Reads the column with the weight of each row in the loss, numbers of at least 0.
 
@@ -60,9 +70,11 @@ def read_sample_weight(
         column: Name of the column.
         known: Boolean mask of the rows that have a label. Others may have no weight; it is 0 then.
         first_line: As in `lgcn.tables.labels.read_label_columns`.
+        cells: As in `read_targets`.
     """
     what = f"sample_weight_column {column!r}"
-    weights = _read(one_column(table, column, "sample_weight_column"), column, what, first_line)
+    data = one_column(table, column, "sample_weight_column")
+    weights, _ = _read(data, column, what, first_line, cells)
     wrong = (weights < 0) | (np.isnan(weights) & np.asarray(known))
     if wrong.any():
         row = int(wrong.argmax())
@@ -78,16 +90,26 @@ def read_sample_weight(
     return torch.from_numpy(weights.astype(np.float32))
 
 
-def _read(column: Any, name: str, what: str, first_line: int | None) -> Any:
-    """The numbers of a column in float64, NaN where a cell is empty."""
+def _read(
+    column: Any, name: str, what: str, first_line: int | None, cells: CellOptions | None
+) -> tuple[Any, tuple[str, ...]]:
+    """The numbers of a column in float64, NaN where a cell is empty; and notes on its cells."""
     if not is_single(column) or storage(column) == "date":
         raise DataError(f"{what} holds {column.type}; want a number per row")
+    reading, unread, notes = Reading(), None, ()
+    if storage(column) == "string":
+        found = infer(column, CellOptions() if cells is None else cells)
+        if found.kind == "number":  # else the first cell that is none is an error
+            reading, unread = found.reading, Tally()
+            notes = tuple(f"{what} {note}" for note in found.notes)
     try:
-        values = numbers(column, "number", name, 1, lambda row: row_name(row, first_line))
+        values = numbers(
+            column, "number", name, 1, lambda row: row_name(row, first_line), reading, unread
+        )
     except CellError as error:
         raise DataError(f"{what}: {error.remedy}") from error
     values = np.array(values[:, 0])  # a copy: columns of Arrow are read-only
     if np.isinf(values).any():
         row = int(np.isinf(values).argmax())
         raise DataError(f"{what}, {row_name(row, first_line)}: want a finite number, got infinity")
-    return values
+    return values, notes
