@@ -85,7 +85,12 @@ def train(
     from lgcn.datasets.graph_source import choose_source
     from lgcn.training.prepare import prepare_training, read_settings
 
-    flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
+    flags: dict[str, Any] = {
+        "preset": preset,
+        "seed": seed,
+        "memory": memory,
+        "max_steps": max_steps,
+    }
     flags |= {"metric": metric, "class_weight": _class_weight(class_weight or [])}
     flags |= {"threshold": _number_or_word(threshold)}
     prepared = prepare_training(
