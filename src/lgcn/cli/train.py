@@ -109,12 +109,9 @@ def train(
     from lgcn.datasets.graph_source import choose_source
     from lgcn.training.prepare import prepare_training, read_settings
 
-    flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
-    flags |= {
-        "baselines": baselines,
-        "metric": metric,
-        "class_weight": _class_weight(class_weight or []),
-    }
+    flags: dict[str, Any] = {"preset": preset, "seed": seed, "memory": memory}
+    flags |= {"max_steps": max_steps, "baselines": baselines, "metric": metric}
+    flags |= {"class_weight": _class_weight(class_weight or [])}
     flags |= {"threshold": _number_or_word(threshold)}
     flags |= {"structural_features": structural_features, "positions": positions}
     prepared = prepare_training(
