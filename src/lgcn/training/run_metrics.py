@@ -166,7 +166,7 @@ def _compared(metrics: Mapping[str, Any], name: str) -> tuple[float, float, str,
     """The scores of the model and of a baseline, the baseline's name, and the split."""
     baseline = (metrics["baselines"] or {}).get(name)
     split = main_split(metrics["splits"])
-    if baseline is None or split is None or split not in baseline:
+    if baseline is None or split is None or not baseline.get(split):
         return None
     ours = score_of(metrics["splits"][split]["scores"], metrics["metric"])
     theirs = score_of(baseline[split], metrics["metric"])
