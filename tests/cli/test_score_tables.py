@@ -40,8 +40,7 @@ def test_evaluate_prints_what_is_in_json(lgcn_: Any, trained: Path) -> None:
     assert record["baselines"] == stored["baselines"]
     assert record["summary"] == stored["summary"]
     for split in ("val", "test"):
-        for key, value in stored["splits"][split].items():
-            assert record["splits"][split][key] == pytest.approx(value), key
+        assert stored["splits"][split].items() <= record["splits"][split].items()
     output = lgcn_("evaluate", trained)
     assert record["summary"] in output.out
     assert "Confusion matrix" in output.out

@@ -65,7 +65,10 @@ def _print_overview(
         found = (baselines or {}).get(key)
         if found and found.get(main):
             columns.append((BASELINES[key], found[main]))
-    several = splits[main]["task"] == "multilabel"
+    task = splits[main]["task"]
+    if task == "regression":
+        columns = [("mean" if title == "majority" else title, part) for title, part in columns]
+    several = task == "multilabel"
     table = Table(title="Scores", title_justify="left")
     table.add_column("metric", no_wrap=True)
     for title, _ in columns:
