@@ -93,9 +93,9 @@ def never_predicted(splits: Mapping[str, Any]) -> list[str]:
     It looks at the test nodes if there are any, else at the validation nodes.
     """
     split = main_split(splits)
-    names = [] if split is None else splits[split].get("never_predicted", [])
-    if not names:
+    if split is None or not splits[split].get("never_predicted"):
         return []
+    names = splits[split]["never_predicted"]
     shown = ", ".join(repr(name) for name in names[:NAMES_LISTED])
     more = f" and {len(names) - NAMES_LISTED} more" if len(names) > NAMES_LISTED else ""
     kind = "label" if splits[split]["task"] == "multilabel" else "class"
