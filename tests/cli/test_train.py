@@ -51,6 +51,7 @@ def test_train_prints_one_json_object(lgcn_, place: Path):
     assert record["dataset"] == "synthetic"
     assert record["out"] == "a"
     assert output.err == ""
+    assert record.pop("metrics") == json.loads((place / "a" / "metrics.json").read_text())
     saved = json.loads((place / "a" / "result.json").read_text())
     assert {key: saved[key] for key in record} == record
 
@@ -150,7 +151,9 @@ def test_overwrite_keeps_the_old_run_where_the_new_one_cannot_start(lgcn_, train
 def test_resume_of_a_finished_run_prints_its_result(lgcn_, trained: Path):
     before = contents(trained)
     output = lgcn_("train", "--resume", "--out", trained, "--json")
-    assert lasting(output.json).items() <= Run(trained).result().items()
+    record = output.json
+    assert record.pop("metrics") == Run(trained).metrics()
+    assert lasting(record).items() <= Run(trained).result().items()
     assert contents(trained) == before
 
 

@@ -63,9 +63,12 @@ def _print_overview(
     columns = [(TITLES[name], report["scores"]) for name, report in splits.items()]
     for key in BASELINES:
         found = (baselines or {}).get(key)
-        if found and main in found:
+        if found and found.get(main):
             columns.append((BASELINES[key], found[main]))
-    several = splits[main]["task"] == "multilabel"
+    task = splits[main]["task"]
+    if task == "regression":
+        columns = [("mean" if title == "majority" else title, part) for title, part in columns]
+    several = task == "multilabel"
     table = Table(title="Scores", title_justify="left")
     table.add_column("metric", no_wrap=True)
     for title, _ in columns:
@@ -91,7 +94,7 @@ def _print_classes(report: Mapping[str, Any], title: str) -> None:
     heading = f"Per {what}, {title} nodes"
     if len(rows) > MAX_CLASSES:
         heading += f": the {MAX_CLASSES} of {len(rows)} {plural} with the lowest F1"
-        rows = sorted(rows, key=lambda row: row["f1"])[:MAX_CLASSES]
+        rows = sorted(rows, key=lambda row: row["f1"] or 0.0)[:MAX_CLASSES]
     table = Table(title=heading, title_justify="left")
     table.add_column(what, max_width=NAME_WIDTH)
     for column in ("nodes", "predicted", "precision", "recall", "F1"):

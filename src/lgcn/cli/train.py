@@ -133,8 +133,8 @@ def train(
     _print_record(record)
     if metrics is not None:
         print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
-    folder = record["out"]
-    print_line(f"saved in {folder}; next: lgcn predict {shlex.quote(folder)} --output FILE.csv")
+    saved = str(record["out"])
+    print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output FILE.csv")
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:

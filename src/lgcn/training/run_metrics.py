@@ -93,9 +93,9 @@ def never_predicted(splits: Mapping[str, Any]) -> list[str]:
     It looks at the test nodes if there are any, else at the validation nodes.
     """
     split = main_split(splits)
-    names = [] if split is None else splits[split].get("never_predicted", [])
-    if not names:
+    if split is None or not splits[split].get("never_predicted"):
         return []
+    names = splits[split]["never_predicted"]
     shown = ", ".join(repr(name) for name in names[:NAMES_LISTED])
     more = f" and {len(names) - NAMES_LISTED} more" if len(names) > NAMES_LISTED else ""
     kind = "label" if splits[split]["task"] == "multilabel" else "class"
@@ -166,7 +166,7 @@ def _compared(metrics: Mapping[str, Any], name: str) -> tuple[float, float, str,
     """The scores of the model and of a baseline, the baseline's name, and the split."""
     baseline = (metrics["baselines"] or {}).get(name)
     split = main_split(metrics["splits"])
-    if baseline is None or split is None or split not in baseline:
+    if baseline is None or split is None or not baseline.get(split):
         return None
     ours = score_of(metrics["splits"][split]["scores"], metrics["metric"])
     theirs = score_of(baseline[split], metrics["metric"])

@@ -218,7 +218,7 @@ def _ranked(
     reason = f"no {what} {_some(lacking)}" if lacking else reason
     for key in metrics:
         values = [value for value in found[key] if value is not None]
-        scores.replace(key, np.mean(values) if values else None, reason)
+        scores.replace(key, float(np.mean(values)) if values else None, reason)
     return found
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lgcn import Graph, LGCNClassifier
+from lgcn.cli.output import out as console
+from lgcn.cli.score_tables import print_scores
 from lgcn.tables.from_tables import from_tables
 from lgcn.training import Run, loop, train
 from tests.training.graphs import settings, small_graph
@@ -49,11 +51,13 @@ def table_graph() -> Graph:
 
 @cache
 def finished_files(process: int) -> Files:
-    """A saved estimator with an encoder: it has all files that a finished run can have."""
+    """A saved estimator with an encoder, and what a training adds: all files of a finished run."""
+    trained = scratch("trained")
+    train(table_graph(), settings(max_epochs=1), out=trained)
     model = small_model().fit(table_graph())
     folder = scratch("made")
     model.save(folder)
-    return contents(folder)
+    return {**contents(trained), **contents(folder)}
 
 
 @cache
@@ -83,7 +87,7 @@ def stopped_files(process: int) -> Files:
 
 def altered_file(source: Source, name: str, content: bytes) -> bytes:
     kind = source.below(4)
-    if kind == 3:
+    if kind == 3 or name.endswith(".npz"):
         return damaged(content, edits_of(source), source.choice((0, 0, source.below(2000))))
     try:
         if name.endswith(".json"):
@@ -126,6 +130,12 @@ def finished_target(source: Source) -> None:
             encoder = run.encoder()
             if encoder is not None:
                 json.dumps(encoder.to_dict(), allow_nan=False)
+            metrics = run.metrics()
+            if metrics is not None:
+                with console.capture():
+                    shown = (metrics["splits"], metrics["baselines"], metrics["summary"])
+                    print_scores(*shown)
+            run.split(graph.num_nodes)
 
 
 def checkpoint_target(source: Source) -> None:
