@@ -140,7 +140,7 @@ def test_switched_off(given: dict[str, Any], message: str) -> None:
 
 def test_neither_features_nor_edges() -> None:
     graph = replace(bare(), rowptr=torch.zeros(201, dtype=torch.long), col=torch.empty(0).long())
-    with pytest.raises(UsageError, match="no features.*no edges"):
+    with pytest.raises(UsageError, match=r"no features.*no edges"):
         train(graph, settings())
 
 
