@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from benchmarks.own_defaults import SPLITS, summary
 from benchmarks.report import TABLES
 
 from benchmarks import structural
-from benchmarks.own_defaults import SPLITS, summary
 from lgcn.datasets import synthetic
 from lgcn.training import Settings
 
