@@ -480,6 +480,18 @@ def own_defaults(record: Record) -> str:
     return table([what, "points behind the best: mean", "largest"], rows)
 
 
+def structural(record: Record) -> str:
+    names = list(dict.fromkeys(run["candidate"] for run in record["runs"]))
+    scores = {(r["dataset"], r["split"], r["candidate"]): r for r in record["results"]}
+    rows = []
+    for dataset, split in dict.fromkeys((run["dataset"], run["split"]) for run in record["runs"]):
+        found = [scores.get((dataset, split, name)) for name in names]
+        graph = dataset.replace(":bare", ", features dropped")
+        values = ["-" if one is None else f"{one['val_score']:.1f}" for one in found]
+        rows.append([f"{graph}, {split}", *values])
+    return table(["validation score (%)", *names], rows)
+
+
 def variants(record: Record) -> str:
     rows = []
     for row in record["results"]:
@@ -529,6 +541,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "store_loader": store_loader,
     "store_accuracy": store_accuracy,
     "own_defaults": own_defaults,
+    "structural": structural,
     "variants": variants,
     "huge_pages": huge_pages,
     "scaling": scaling,

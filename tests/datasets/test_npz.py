@@ -11,6 +11,7 @@ import torch
 from lgcn import Graph
 from lgcn.datasets import dataset_files, describe, load_dataset, npz_names
 from lgcn.datasets.graph_report import check_graph
+from lgcn.datasets.npz import load_npz
 from lgcn.errors import DataError, UsageError
 from lgcn.training import Settings, train
 from lgcn.utils import arrays as arrays_module
@@ -314,3 +315,24 @@ def test_half_of_nothing_is_refused(tmp_path: Path) -> None:
 
 def masks_of(graph: Graph) -> list[torch.Tensor]:
     return [graph.train_mask, graph.val_mask, graph.test_mask]  # type: ignore[list-item]
+
+
+FEATURES = ("feat_indptr", "feat_indices", "feat_shape", "feat_values")
+
+
+def test_without_features(tmp_path: Path) -> None:
+    path = tmp_path / "small.npz"
+    write_npz(path)
+    before = load_npz(path)
+    write_npz(path, **dict.fromkeys(FEATURES))
+    graph = load_npz(path)
+    assert graph.x is None
+    assert graph.num_nodes == 4
+    assert torch.equal(graph.col, before.col)
+
+
+@pytest.mark.parametrize("missing", FEATURES[:3])
+def test_some_arrays_of_features(tmp_path: Path, missing: str) -> None:
+    write_npz(tmp_path / "small.npz", **{missing: None})
+    with pytest.raises(DataError, match=f"or none of them; {missing} missing"):
+        load_npz(tmp_path / "small.npz")

@@ -15,7 +15,7 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
 NAMES = ["digits", "synthetic", "cora", "citeseer", "pubmed", "ppi", "ppi-rederived"]
-NAMES += ["store", "tables"]
+NAMES += ["minesweeper", "tolokers", "store", "tables"]
 
 
 def test_names_and_descriptions() -> None:

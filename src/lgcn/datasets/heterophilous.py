@@ -7,7 +7,7 @@ al. 2023), one `NAME.npz` each. Both have two classes and are scored by ROC AUC.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets.locate import find_files, missing_files
 from lgcn.utils.arrays import check_array, read_npz
@@ -51,7 +51,7 @@ def load_heterophilous(name: str, root: str | Path | None = None, *, split: int 
 
     from lgcn.graph import Graph
 
-    chosen = {
+    chosen: dict[str, Any] = {
         f"{part}_mask": torch.from_numpy(found[number].astype(bool))
         for part, found in zip(SPLITS, splits, strict=True)
     }

@@ -110,10 +110,14 @@ def _column(graph: Graph, name: str) -> Array:
             ("structure", "neighbours"),
             lambda: _neighbours(*_arrays(graph), _column(graph, "log_degree")),
         )
-        return found[NEIGHBOUR_DEGREES.index(name)]
+        return _float32(found[NEIGHBOUR_DEGREES.index(name)])
     bounds = None if graph.ptr is None else tuple(graph.ptr.tolist())
     column: Array = graph.derived(("structure", name, bounds), lambda: _COMPUTE[name](graph))
     return column
+
+
+def _float32(values: Any) -> Array:
+    return np.asarray(values, np.float32)
 
 
 def _arrays(graph: Graph) -> tuple[Array, Array]:
@@ -144,12 +148,12 @@ def _without_duplicates(indptr: Array, indices: Array) -> tuple[Array, Array, Ar
 
 
 def _log_degree(graph: Graph) -> Array:
-    return np.log1p(np.diff(_arrays(graph)[0])).astype(np.float32)
+    return _float32(np.log1p(np.diff(_arrays(graph)[0])))
 
 
 def _log_out_degree(graph: Graph) -> Array:
     counts = _count(_arrays(graph)[1], graph.num_nodes)
-    return np.log1p(counts).astype(np.float32)
+    return _float32(np.log1p(counts))
 
 
 def _log_weighted_degree(graph: Graph) -> Array:
@@ -157,7 +161,7 @@ def _log_weighted_degree(graph: Graph) -> Array:
 
     weight = None if graph.edge_weight is None else graph.edge_weight.detach()
     sums = row_sums(CSR(graph.rowptr, graph.col, weight)).cpu().numpy()
-    return np.log1p(np.maximum(sums, 0)).astype(np.float32)
+    return _float32(np.log1p(np.maximum(sums, 0)))
 
 
 def _triangles(graph: Graph) -> Array:
@@ -175,18 +179,18 @@ def _triangles(graph: Graph) -> Array:
 
 
 def _log_triangles(graph: Graph) -> Array:
-    return np.log1p(_triangles(graph)).astype(np.float32)
+    return _float32(np.log1p(_triangles(graph)))
 
 
 def _clustering(graph: Graph) -> Array:
     degree = np.diff(undirected(graph).indptr).astype(np.float64)
     pairs = degree * (degree - 1) / 2
-    return (_triangles(graph) / np.maximum(pairs, 1)).astype(np.float32)
+    return _float32(_triangles(graph) / np.maximum(pairs, 1))
 
 
 def _log_core(graph: Graph) -> Array:
     matrix = undirected(graph)
-    return np.log1p(_core_numbers(matrix.indptr, matrix.indices)).astype(np.float32)
+    return _float32(np.log1p(_core_numbers(matrix.indptr, matrix.indices)))
 
 
 def _log_component(graph: Graph) -> Array:
@@ -194,7 +198,7 @@ def _log_component(graph: Graph) -> Array:
 
     # Symmetric, so that strong components, which are slower, are not needed.
     _, component = connected_components(undirected(graph), directed=False)
-    return np.log(np.bincount(component)[component]).astype(np.float32)
+    return _float32(np.log(np.bincount(component)[component]))
 
 
 def _log_pagerank(graph: Graph) -> Array:
@@ -223,7 +227,7 @@ def _log_pagerank(graph: Graph) -> Array:
         rank = after
         if moved < PAGERANK_ERROR * size:
             break
-    return np.log(rank).astype(np.float32)
+    return _float32(np.log(rank))
 
 
 _COMPUTE: dict[str, Callable[[Graph], Array]] = {

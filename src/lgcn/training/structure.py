@@ -163,7 +163,8 @@ class Structure:
         lists = ("features", "mean", "factor", "check")
         if any(not isinstance(stored.get(key), list) for key in lists):
             raise ValueError(f"structure must have the lists {', '.join(lists)}")
-        found = cls(**{k: tuple(v) if k in lists else v for k, v in stored.items()})
+        values: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in stored.items()}
+        found = cls(**values)
         if not set(found.features) <= set(NAMES) or len(set(found.features)) < len(found.features):
             raise ValueError(f"structure.features must be some of {', '.join(NAMES)}")
         for key, size in (
@@ -171,8 +172,8 @@ class Structure:
             ("factor", len(found.features)),
             ("check", found.dimensions),
         ):
-            values = getattr(found, key)
-            if len(values) != size or not all(map(_is_number, values)):
+            numbers = getattr(found, key)
+            if len(numbers) != size or not all(map(_is_number, numbers)):
                 raise ValueError(f"structure.{key} must have {size} finite numbers")
         if found.positions not in KINDS or not _is_number(found.position_factor):
             raise ValueError("structure.positions or structure.position_factor is wrong")
