@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lgcn.tables.cell_options import CellOptions, Reading
 from lgcn.tables.cells import parse
-from lgcn.tables.written_numbers import units
+from lgcn.tables.written_numbers import parse_plain, plain_numbers, units
 
 _DECIMALS = {".": "point", ",": "comma"}
 _ORDERS = {"dmy": "day/month/year", "mdy": "month/day/year"}
@@ -151,7 +151,11 @@ def date_convention(values: Any, counts: Any, options: CellOptions) -> Conventio
 
 
 def _vote(values: Any, counts: Any, kind: str, readings: list[Reading]) -> _Vote:
-    first, second = (parse(values, kind, reading) for reading in readings)
+    if kind == "number":
+        plain = plain_numbers(values)
+        first, second = (parse_plain(plain, reading.decimal) for reading in readings)
+    else:
+        first, second = (parse(values, kind, reading) for reading in readings)
     parsed = ~np.isnan(first), ~np.isnan(second)
     only = parsed[0] & ~parsed[1], parsed[1] & ~parsed[0]
     examples = [repr(values[int(mask.argmax())].as_py()) if mask.any() else "" for mask in only]

@@ -26,6 +26,11 @@ _MONTH = (
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))"
 )
 _WEEKDAY = r"^(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?"
+# What a date can begin with; most strings that are none are told by that, which is fast.
+_START = (
+    r"^(?:\d{1,2}(?:st|nd|rd|th)?[./: -]|\d{4}[./-]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|"
+    r"nov|dec|mon|tue|wed|thu|fri|sat|sun))"
+)
 _FORMS = {
     "ymd": (
         rf"^(?P<a>\d{{4}})(?P<mark>[./-])(?P<b>\d{{1,2}})(?P<other>[./-])"
@@ -59,7 +64,8 @@ def parse_dates(values: Any, order: str | None) -> Any:
     except pa.ArrowInvalid:
         pass
     result = np.full(len(values), np.nan)
-    values = short(values)
+    likely = np.flatnonzero(pc.match_substring_regex(short(values), _START))
+    values = values.take(pa.array(likely))
     for form, pattern in _FORMS.items():
         found = pc.extract_regex(values, pattern)
         rows = np.flatnonzero(pc.is_valid(found))
@@ -69,7 +75,7 @@ def parse_dates(values: Any, order: str | None) -> Any:
                 found.type.field(i).name: field.to_numpy(zero_copy_only=False).astype(str)
                 for i, field in enumerate(found.flatten())
             }
-            result[rows] = _seconds(parts, form, order)
+            result[likely[rows]] = _seconds(parts, form, order)
     return result
 
 

@@ -24,6 +24,10 @@ _CURRENCY = rf"(?:(?:US|CA|AU|NZ|HK|MX|A|C|R|S)?\p{{Sc}}|{_CODES}|kr\.?|zł|Kč|
 _UNIT = rf"(?:{_CURRENCY}|%|‰|percent|per cent|pct)"
 
 
+# What a number can begin with; most strings that are none are told by that, which is fast.
+_START = rf"^(?:[^\pL]{{0,4}}\d|[^\pL]{{0,4}}(?i:{_CURRENCY}|inf))"
+
+
 def _pattern(decimal: str) -> str:
     point, comma = (r"\.", ",") if decimal == "." else (",", r"\.")
     plain = rf"(?:\d+{point}?\d*|{point}\d+)(?:[eE][-+]?\d+)?"
@@ -46,8 +50,20 @@ def parse_numbers(values: Any, decimal: str) -> Any:
         values: Arrow array of `large_string`, no nulls.
         decimal: The decimal separator, a point or a comma; the other one separates thousands.
     """
-    result = np.full(len(values), np.nan)
-    plain = _without_unit(_normal(values))
+    return parse_plain(plain_numbers(values), decimal)
+
+
+def plain_numbers(values: Any) -> Any:
+    """What `parse_plain` reads: without currencies and per cent signs, "" for other strings."""
+    values = pc.if_else(pc.match_substring_regex(short(values), _START), values, "")
+    if pc.all(pc.match_substring_regex(values, r"^[-+\d.,eE]*$")).as_py():
+        return values
+    return _without_unit(_normal(values))
+
+
+def parse_plain(plain: Any, decimal: str) -> Any:
+    """The second half of `parse_numbers`, the only one in which the convention counts."""
+    result = np.full(len(plain), np.nan)
     is_number = pc.match_substring_regex(plain, _PATTERNS[decimal])
     found = plain.filter(is_number)
     found = pc.replace_substring_regex(found, "[,' +]" if decimal == "." else "[.' +]", "")
@@ -59,6 +75,8 @@ def parse_numbers(values: Any, decimal: str) -> Any:
 
 def units(values: Any) -> list[str]:
     """The currencies and per cent signs of strings that are numbers; "" for a number alone."""
+    if not pc.any(pc.match_substring_regex(values, r"[^-+\d.,' ()eE]")).as_py():
+        return [""]
     found = pc.replace_substring_regex(_normal(values), r"[eE][-+]?\d+|[-+\d.,' ()]", "")
     return sorted(pc.unique(pc.utf8_upper(found)).to_pylist())
 

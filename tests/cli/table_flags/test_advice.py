@@ -54,7 +54,7 @@ def both(delimiter: str = ",", encoding: str = "utf-8", **columns: list[Any]) ->
 
 
 def last_age() -> None:
-    nodes(age=[*range(NUM_NODES - 1), "unknown"])
+    nodes(age=[*range(NUM_NODES - 1), "inf"])
 
 
 TRAIN = ("train", *TOPIC, *RUN)
@@ -103,14 +103,14 @@ CASES = {
         lambda: nodes(id=["p0", *node_columns()["id"][1:-1], "p0"], code=node_columns()["id"]),
         more=("code",),
     ),
-    "a word among numbers, as a category": Case(
+    "words as numbers": Case(
         (*TRAIN, "--numeric-columns", "age"),
         "--categorical-columns",
-        last_age,
+        lambda: nodes(age=["old", "new"] * (NUM_NODES // 2)),
         more=("age",),
         instead=("--numeric-columns", "age"),
     ),
-    "a word among numbers, ignored": Case(
+    "infinity among numbers": Case(
         (*TRAIN, "--numeric-columns", "age"),
         "--ignore-columns",
         last_age,

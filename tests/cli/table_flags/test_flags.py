@@ -128,7 +128,32 @@ def test_flags(lgcn_, args: list[str], look: Look, before: Any, after: Any):
 def test_numeric_columns_must_hold_numbers(lgcn_):
     output = lgcn_("data", "check", *OWN, "--numeric-columns", "country")
     assert output.code == 1
-    assert re.search(r"column 'country', line 2: .*number.*'de'", output.message)
+    assert re.search(r"--numeric-columns names 'country'.*no numbers.*'de'", output.message)
+
+
+def test_how_cells_are_written(lgcn_):
+    size = [f"{i % 7 + 1},{100 + i}" for i in range(NUM_NODES)]
+    day = [f"{i % 12 + 1}/{i % 11 + 1}/2022" for i in range(NUM_NODES)]
+    topic = ["keine", *node_columns()["topic"][1:]]
+    write("nodes.csv", node_columns() | {"size": size, "day": day, "topic": topic}, ";")
+    write("edges.csv", edge_columns(), ";")
+    check = ("data", "check", *TOPIC, "--delimiter", ";")
+    report = lgcn_(*check, "--json").json
+    assert {column_kinds(report)[name] for name in ("size", "day")} == {"number", "date"}
+    assert "keine" in report["classes"]
+    output = lgcn_(*check)
+    shown = " ".join(output.out.replace("│", " ").split())
+    for flag in ("--decimal ,", "--date-order dmy"):
+        assert flag in shown
+    flags = ("--decimal", ",", "--date-order", "dmy", "--na-values", "keine")
+    report = lgcn_(*check, *flags, "--json").json
+    assert "keine" not in report["classes"]
+    assert not [note for note in report["notes"] if "'size'" in note or "'day'" in note]
+    assert lgcn_("train", *TOPIC, "--delimiter", ";", *flags, *RUN).code == 0
+    assert lgcn_("predict", "run", "--output", "p.csv", *OWN, "--decimal", ".").code == 0
+    output = lgcn_(*check, "--decimal", ";")
+    assert output.code == 2
+    assert "--decimal must be" in output.message
 
 
 def test_columns_of_ids(lgcn_):
@@ -224,6 +249,7 @@ def test_all_flags_at_once(lgcn_):
         *("--target-column", "b_code", "--weight-column", "strength", "--directed"),
         *("--val", "0.3", "--test", "0.3", "--split-seed", "1", "--categorical-columns", "age"),
         *("--text-columns", "title", "--numeric-columns", "is_a", "--ignore-columns", "topic"),
+        *("--decimal", ".", "--date-order", "dmy", "--na-values", "x", "--na-values", "y"),
         *("--unknown-nodes", "drop", "--delimiter", "|", "--encoding", "cp1252", *RUN),
     )
     options = Run("run").read()[0].dataset_options
