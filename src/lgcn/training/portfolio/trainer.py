@@ -96,9 +96,7 @@ def train_as_asked(
     stored = resume and out is not None and Run(out).is_portfolio
     asked = settings.time_limit is not None or settings.max_trials is not None
     if stored or asked or settings_by_validation(settings, graph):
-        return train_portfolio(
-            graph, settings, **common, on_epoch=on_epoch, on_member=on_member
-        )
+        return train_portfolio(graph, settings, **common, on_epoch=on_epoch, on_member=on_member)
     return train(graph, settings, **common, on_epoch=on_epoch)
 
 
@@ -322,9 +320,7 @@ class _Portfolio:
         for one, weight in chosen:
             average.add(one.scores, weight, one.temperature)
         shares = {one.entry.name: weight for one, weight in chosen}
-        board = tuple(
-            replace(entry, weight=shares.get(entry.name, 0.0)) for entry in self.entries
-        )
+        board = tuple(replace(entry, weight=shares.get(entry.name, 0.0)) for entry in self.entries)
         record = self._record(ensemble, average.scores(), board)
         if self.run is not None:
             with self.run.resumable():
@@ -359,8 +355,11 @@ class _Portfolio:
 
     def _choose(self) -> Result:
         """Keeps the better of the settings for few and for many labels, as an ordinary run."""
-        ranks = [self.held_out.judge(self.held_out.validation(one), self.held_out.y)
-                 or (float("-inf"), 0.0) for one in self.candidates]
+        ranks = [
+            self.held_out.judge(self.held_out.validation(one), self.held_out.y)
+            or (float("-inf"), 0.0)
+            for one in self.candidates
+        ]
         best = self.candidates[max(range(len(ranks)), key=lambda index: (ranks[index], -index))]
         record = {**best.record, "out": None if self.run is None else str(self.run.folder)}
         record["labels_by_validation"] = {
