@@ -4,11 +4,11 @@ python -m benchmarks.own_best [--device cuda] [--processes N] [--out FILE] [--mi
     [--datasets NAME ...] [--tasks NAME ...] [--systems NAME ...] [--splits N] [--first-split N]
     [--time-limit 10m | --max-trials N] [--summary]
 
-Each system trains on the same splits: 60/20/20 % and 20 labels per class, drawn by the number of the
-split, or the published ones of minesweeper and tolokers, which are scored by ROC AUC. Every system
-chooses its epoch and its settings by the score of the validation nodes. The file gets one line per
-graph, split and system as soon as it is finished; a run that stops, for example after M minutes, goes
-on with the next call. `--summary` prints the table of what is there.
+Each system trains on the same splits: 60/20/20 % and 20 labels per class, drawn by the number of
+the split, or the published ones of minesweeper and tolokers, which are scored by ROC AUC. Every
+system chooses its epoch and its settings by the score of the validation nodes. The file gets one
+line per graph, split and system as soon as it is finished; a run that stops, for example after M
+minutes, goes on with the next call. `--summary` prints the table of what is there.
 """
 
 import argparse
@@ -237,7 +237,7 @@ def _key(record: Any) -> tuple[Any, ...]:
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """Mean test scores in per cent with their standard errors, over splits that all systems have."""
+    """Mean test scores in per cent with standard errors, over splits that all systems have."""
     lines = []
     for dataset, split in sorted({(r["dataset"], r["split"]) for r in records}):
         own = [r for r in records if (r["dataset"], r["split"]) == (dataset, split)]

@@ -86,7 +86,9 @@ def _grow(
         deadline: When to stop.
     """
     started = time.monotonic()
-    assert graph.y is not None and graph.train_mask is not None and graph.val_mask is not None
+    assert graph.y is not None
+    assert graph.train_mask is not None
+    assert graph.val_mask is not None
     x = graph.features()
     if model.projection is not None:
         model.projection.data.copy_(_svd(x, model.projection.size(1), settings.seed))

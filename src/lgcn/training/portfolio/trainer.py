@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -418,7 +417,7 @@ def _promote(run: Run, member: Run, record: dict[str, Any]) -> None:
         for name in FILES:
             path = member.folder / name
             if name != "result.json" and path.exists():
-                os.replace(path, run.folder / name)
+                path.replace(run.folder / name)
         run.write_json("result.json", {**record, "history": history})
         (run.folder / ENSEMBLE).unlink(missing_ok=True)
         run.clear_members()
