@@ -165,6 +165,10 @@ class Run:
             write_split(self.folder / "split.npz", split)
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
+        self.write_settings(settings, spec)
+
+    def write_settings(self, settings: Settings, spec: ModelSpec) -> None:
+        """Writes ``run.json``."""
         record = {"format": FORMAT, "settings": settings.to_dict(), "model": asdict(spec)}
         self.write_json("run.json", record)
 

@@ -20,6 +20,8 @@ def load_ensemble(run: Run, spec: ModelSpec) -> Ensemble:
     for entry in EnsembleFile.read(run).entries:
         if entry.weight > 0:
             member = run.member(entry.name)
+            if not member.finished:
+                raise CheckpointError(f"{member.folder} is missing or incomplete. {START_AGAIN}")
             if member.is_portfolio:
                 raise CheckpointError(f"{member.folder} must be a single model. {START_AGAIN}")
             model, _, own = member.load_model()
@@ -32,6 +34,7 @@ def load_ensemble(run: Run, spec: ModelSpec) -> Ensemble:
         raise CheckpointError(
             f"{run.folder / ENSEMBLE} is damaged: no member has a weight. {START_AGAIN}"
         )
+    parts.sort(key=lambda part: -part.weight)  # the order in which it was made
     return Ensemble(parts).eval()
 
 
