@@ -1,4 +1,4 @@
-"""The folder of a saved `lgcn.LGCNClassifier`: a run folder with `estimator.json`.
+"""The folder of a saved estimator: a run folder with `estimator.json`.
 
 `estimator.json` holds the constructor's arguments, the classes with their type, whether the
 fitted graph had edges, and whether they were directed. In a folder without it, which `lgcn train`
@@ -29,33 +29,26 @@ def save(estimator: Any, folder: Path) -> None:
     params = {key: _plain(value) for key, value in estimator.get_params().items()}
     if not isinstance(estimator.random_state, Integral | None):
         params["random_state"] = estimator.settings_.seed  # what the generator gave
-    classes = estimator.classes_.tolist()
     names = getattr(estimator, "feature_names_in_", None)
     record = {
         "format": FORMAT,
         "params": params,
-        "classes": {"type": type(classes[0]).__name__, "values": classes},
+        **estimator._to_json(),
         "feature_names_in": None if names is None else names.tolist(),
         "has_edges": estimator.has_edges_,
         "directed": estimator.directed_,
     }
     run = Run(folder)
-    spec = ModelSpec(
-        estimator.n_features_in_,
-        len(classes),
-        estimator.multi_label_,
-        tuple(estimator.label_names_),
-    )
     with run.locked():
         if run.holds_work and not run.other_files():  # the old model stays until all is written
             with replaced_folder(folder) as new:
-                _write(estimator, Run(new), spec, record)
+                _write(estimator, Run(new), record)
         else:
-            _write(estimator, run, spec, record)
+            _write(estimator, run, record)
 
 
-def _write(estimator: Any, run: Run, spec: ModelSpec, record: dict[str, Any]) -> None:
-    run.start(estimator.settings_, spec, estimator.encoder_)
+def _write(estimator: Any, run: Run, record: dict[str, Any]) -> None:
+    run.start(estimator.settings_, estimator._model_spec, estimator.encoder_)
     run.write_json("estimator.json", record)
     # Last, since a run with a result counts as finished.
     run.finish(estimator.model_.state_dict(), estimator.result_)
@@ -71,13 +64,12 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     run = load_run(folder)
     model, settings, spec = run.model(), run.settings, run.spec
     result = run.result()
-    labels = run.class_names
-    classes = np.arange(spec.num_classes) if spec.multi_label else np.array(labels)
     flat = settings.flat()
     params: dict[str, Any] = {key: flat[key] for key in kind().get_params() if key in flat}
     params["random_state"] = settings.seed
     names, has_edges = None, True
     directed = bool(settings.dataset_options.get("directed", False))
+    own: dict[str, Any] = {}
     if (folder / "estimator.json").exists():
         try:
             record = run.read_json("estimator.json")
@@ -86,7 +78,6 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
             if record["format"] != FORMAT:
                 raise ValueError(f"format must be {FORMAT}, got {record['format']!r}")
             params = _params(record["params"], kind)
-            classes = _classes(record["classes"], spec)
             names = _feature_names(record["feature_names_in"], spec)
             has_edges = record.get("has_edges", True)  # folders of version 0.1.0 do not say
             if not isinstance(has_edges, bool):
@@ -94,14 +85,15 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
             directed = record.get("directed", True)  # earlier folders: edges were taken as given
             if not isinstance(directed, bool):
                 raise ValueError(f"directed must be true or false, got {directed!r}")
+            own = kind._from_json(record, spec)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / 'estimator.json'} is damaged: {error}") from error
     if device is not None:
         params["device"] = device
     estimator = kind(**params)
-    estimator.classes_ = classes
-    estimator.multi_label_ = spec.multi_label
-    estimator.label_names_ = labels
+    estimator._restore(run)
+    vars(estimator).update(own)
+    estimator._model_spec = spec
     estimator.n_features_in_ = spec.num_features
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
@@ -113,7 +105,6 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     place = settings.hardware.device if device is None else device
     estimator.model_ = model.to(pick_device(place))
     estimator.result_ = result
-    estimator.temperature_ = run.temperature
     estimator.n_iter_ = result.get("epochs")
     return estimator
 
@@ -129,12 +120,13 @@ def _params(params: Any, kind: Any) -> dict[str, Any]:
     return params
 
 
-def _classes(stored: Any, spec: ModelSpec) -> Any:
+def read_classes(stored: Any, number: int) -> Any:
+    """The user's classes, from `estimator.json`; raises ValueError, KeyError or TypeError."""
     kind, values = stored["type"], stored["values"]
     if kind not in TYPES:
         raise ValueError(f"the type of classes must be one of {', '.join(TYPES)}, got {kind!r}")
-    if not isinstance(values, list) or len(values) != spec.num_classes:
-        raise ValueError(f"there must be {spec.num_classes} classes")
+    if not isinstance(values, list) or len(values) != number:
+        raise ValueError(f"there must be {number} classes")
     if any(type(value) is not TYPES[kind] for value in values):
         raise ValueError(f"classes must all be of type {kind}")
     if len(set(values)) != len(values) or (kind == "float" and not all(map(math.isfinite, values))):

@@ -29,7 +29,7 @@ class Targets(NamedTuple):
 
     y: Array
     known: Array
-    classes: Array
+    classes: Array = np.empty(0)
 
     def take(self, nodes: Tensor | None) -> Targets:
         """The labels of some nodes; `None` is all."""
