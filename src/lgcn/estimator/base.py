@@ -30,6 +30,7 @@ from lgcn.estimator.inputs import (
     with_features,
 )
 from lgcn.estimator.targets import Targets, split_masks
+from lgcn.estimator.weights import as_float32, read_sample_weight, spread_weight
 from lgcn.graph import Graph
 from lgcn.inference import embed, predict
 from lgcn.nn.lgcn import LGCN
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
 
 # Constructor arguments that are not settings of the training.
-OWN = ("settings", "validation_fraction", "random_state", "warm_start", "verbose")
+OWN = ("class_weight", "settings", "validation_fraction", "random_state", "warm_start", "verbose")
 
 
 class LGCNEstimator(  # type: ignore[call-arg]
@@ -57,11 +58,14 @@ class LGCNEstimator(  # type: ignore[call-arg]
     encoder_: FeatureEncoder | None
     graph_: Graph | None
     has_edges_: bool
+    history_: list[dict[str, Any]]
+    loss_curve_: list[float]
     model_: LGCN
     n_features_in_: int
     n_iter_: int
     result_: dict[str, Any]
     settings_: Settings
+    validation_scores_: list[float | None]
     _model_spec: ModelSpec
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -82,6 +86,10 @@ class LGCNEstimator(  # type: ignore[call-arg]
         max_nodes: int | None = None,
         max_epochs: int | None = None,
         patience: int | None = None,
+        metric: str | None = None,
+        structural_features: bool | str | None = None,
+        positions: str | None = None,
+        time_limit: str | None = None,
         device: str | None = None,
         settings: dict[str, Any] | None = None,
         validation_fraction: float = 0.2,
@@ -101,6 +109,10 @@ class LGCNEstimator(  # type: ignore[call-arg]
         self.max_nodes = max_nodes
         self.max_epochs = max_epochs
         self.patience = patience
+        self.metric = metric
+        self.structural_features = structural_features
+        self.positions = positions
+        self.time_limit = time_limit
         self.device = device
         self.settings = settings
         self.validation_fraction = validation_fraction
@@ -115,6 +127,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
         edges: Any = None,
         graph: Any = None,
         *,
+        sample_weight: Any = None,
         directed: bool = False,
     ) -> Self:
         """Trains the network. Features and edges are not copied if their types allow it.
@@ -136,6 +149,9 @@ class LGCNEstimator(  # type: ignore[call-arg]
                 (i, j) is an edge from node i to node j. Values other than 1 are weights. Self-loops
                 are left out and duplicates merged. (default: no edges, each node stands alone)
             graph: With node numbers: their graph. (default: `X` is the graph)
+            sample_weight: One weight per row or number of `X`, at least 0, in the training loss. A
+                node of weight 0 is neither trained on nor drawn for validation.
+                (default: those of the graph, else all one)
             directed: Whether only an edge's target aggregates from its source. It also holds for
                 later edges and graphs, such as those of `predict`. An `lgcn.Graph`
                 stays as it is. (default: `False`, every edge counts both ways)
@@ -144,11 +160,18 @@ class LGCNEstimator(  # type: ignore[call-arg]
         self.directed_ = directed
         seed = self._seed()
         chosen = self._chosen(seed, warm)
-        whole, labels = self._read(X, y, edges, graph, warm)
+        whole, nodes, labels = self._read(X, y, edges, graph, warm)
+        counted = labels
+        if sample_weight is not None:
+            rows = whole.num_nodes if nodes is None else len(nodes)
+            weight = read_sample_weight(sample_weight, rows)
+            weight = spread_weight(weight, nodes, whole.num_nodes)
+            whole = replace(whole, sample_weight=as_float32(weight))
+            counted = labels._replace(known=labels.known & (weight > 0))
         own_masks = None if y is not None or graph is not None else whole
-        masks = split_masks(own_masks, labels, self.validation_fraction, seed)
+        masks = split_masks(own_masks, counted, self.validation_fraction, seed)
         whole = replace(self._with_targets(whole, labels), **masks)
-        chosen = chosen.resolve(whole)
+        chosen = self._for_targets(chosen, labels, whole).resolve(whole)
         weights = self.model_.state_dict() if warm else None
         limits = chosen.optimisation
         with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
@@ -160,8 +183,9 @@ class LGCNEstimator(  # type: ignore[call-arg]
         self.settings_ = chosen
         self.model_ = result.model
         self.result_ = result.record
+        self._keep_history(result.history)
         self.n_iter_ = result.record["epochs"]
-        self._model_spec = ModelSpec.of(whole)
+        self._model_spec = result.spec
         self._keep(labels)
         return self
 
@@ -182,10 +206,11 @@ class LGCNEstimator(  # type: ignore[call-arg]
         edges: Any = None,
         graph: Any = None,
         *,
+        sample_weight: Any = None,
         directed: bool = False,
     ) -> Array:
         """`fit`, then the embeddings of the nodes in `X`."""
-        self.fit(X, y, edges, graph, directed=directed)
+        self.fit(X, y, edges, graph, sample_weight=sample_weight, directed=directed)
         nodes = None if graph is None else node_numbers(X)
         return self.transform(nodes)
 
@@ -216,6 +241,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
     # What a classifier and a regressor do in their own way.
 
+    _tasks: ClassVar[tuple[str, ...]]  # see lgcn.Graph.task
     _wanted_y: ClassVar[str]  # what to pass as y, for messages
 
     @abstractmethod
@@ -235,6 +261,10 @@ class LGCNEstimator(  # type: ignore[call-arg]
     def _with_targets(self, graph: Graph, targets: Targets) -> Graph:
         """The graph with the targets to train on."""
 
+    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings:
+        """The settings with those that depend on the targets."""
+        return settings
+
     @abstractmethod
     def _keep(self, targets: Targets) -> None:
         """Sets the attributes that only this kind of estimator has, after a fit."""
@@ -251,6 +281,11 @@ class LGCNEstimator(  # type: ignore[call-arg]
     @abstractmethod
     def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
         """The attributes in what `_to_json` gave; KeyError, TypeError or ValueError if wrong."""
+
+    def _keep_history(self, history: list[dict[str, Any]]) -> None:
+        self.history_ = history
+        self.loss_curve_ = [epoch["train_loss"] for epoch in history]
+        self.validation_scores_ = [epoch["val_score"] for epoch in history]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -276,8 +311,10 @@ class LGCNEstimator(  # type: ignore[call-arg]
                     settings[key] = getattr(before.model, key)
         return Settings.create(**settings)
 
-    def _read(self, X: Any, y: Any, edges: Any, graph: Any, warm: bool) -> tuple[Graph, Targets]:
-        """The graph to train on, and the labels of all its nodes."""
+    def _read(
+        self, X: Any, y: Any, edges: Any, graph: Any, warm: bool
+    ) -> tuple[Graph, Tensor | None, Targets]:
+        """The graph to train on, the nodes that X names, and the targets of all nodes."""
         nodes = None
         if graph is None:
             whole = self._as_graph(X, edges, reset=not warm)
@@ -294,7 +331,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 f"is None: pass {self._wanted_y}"
             )
-        return whole, labels if nodes is None else labels.spread(nodes, whole.num_nodes)
+        return whole, nodes, labels if nodes is None else labels.spread(nodes, whole.num_nodes)
 
     def _as_graph(self, X: Any, edges: Any, reset: bool) -> Graph:
         """X as a graph, or the graph that X and edges make."""
@@ -359,18 +396,21 @@ class LGCNEstimator(  # type: ignore[call-arg]
             return self.graph_
         raise UsageError(which_edges(x.size(0), self.graph_))
 
-    def _truth(self, X: Any, y: Any, edges: Any) -> tuple[Graph, Tensor | None, Targets]:
-        """The graph and nodes to score, and the true targets, some of which are known."""
+    def _truth(
+        self, X: Any, y: Any, edges: Any, sample_weight: Any
+    ) -> tuple[Graph, Tensor | None, Targets, Array | None]:
+        """The graph and nodes to score, their true targets, and the weights of those known."""
         graph, nodes = self._other(X, edges)
+        rows = graph.num_nodes if nodes is None else len(nodes)
         if y is not None:
             targets = self._read_y(y, fitted=True)
-            rows = graph.num_nodes if nodes is None else len(nodes)
             check_consistent_length(range(rows), targets.y)
         else:
             targets = self._test_targets(graph).take(nodes)
         if not targets.known.any():
             raise UsageError("y must have labels to score, got none: pass the true labels as y=")
-        return graph, nodes, targets
+        weight = None if sample_weight is None else read_sample_weight(sample_weight, rows)
+        return graph, nodes, targets, None if weight is None else weight[targets.known]
 
     def _test_targets(self, graph: Graph) -> Targets:
         """The labels of a graph; only those of its test nodes if it has a test mask."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.special import logit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from torch import Tensor
@@ -15,14 +16,15 @@ from lgcn.estimator.base import LGCNEstimator
 from lgcn.estimator.inputs import Array
 from lgcn.estimator.saved import read_classes
 from lgcn.estimator.targets import Targets, graph_targets, read_targets
+from lgcn.estimator.weights import name_class_weight
 from lgcn.graph import Graph
-from lgcn.training.calibration import probabilities
+from lgcn.training.calibration import decide, probabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from lgcn.inference import TrainedRun
-    from lgcn.training import ModelSpec
+    from lgcn.training import ModelSpec, Settings
 
 
 class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
@@ -48,6 +50,20 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         max_nodes: Number of nodes of a sub-graph.
         max_epochs: Largest number of epochs.
         patience: Number of epochs without a better validation score before training stops.
+        class_weight: Weight of each class in the training loss: a mapping from your classes to
+            numbers, where classes that it omits have 1; or `"balanced"`, inverse to the number of
+            training nodes of the class. (default: all one)
+        metric: What chooses the best epoch and the threshold: `"accuracy"`,
+            `"balanced_accuracy"`, `"macro_f1"`, `"micro_f1"`, `"roc_auc"`, `"average_precision"`
+            or `"log_loss"`. (default: accuracy, or micro F1 if a node can have several labels)
+        threshold: For two classes, the calibrated probability from which on the second is
+            predicted; or `"tuned"`, the one that is best on the validation nodes by the metric.
+            (default: tuned if you name a metric that depends on it, else 0.5)
+        structural_features: Whether to add degrees, clustering and other numbers that the edges
+            give to the features. (default: only if the graph has no features)
+        positions: Coordinates of the nodes to add to the features, such as `"spectral"`.
+        time_limit: Time for trying several models and averaging the best, such as `"10m"`.
+            (default: one model is trained)
         device: `"auto"`, `"cpu"` or `"cuda"`.
         settings: Further settings of `lgcn.Settings`, by name. (default: none)
         validation_fraction: Share of the labelled nodes that is held out to choose the best epoch
@@ -66,6 +82,10 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         n_features_in_: Number of features.
         feature_names_in_: Names of the features, if `X` was a table with column names.
         n_iter_: Number of epochs trained.
+        loss_curve_: Training loss of each epoch that was evaluated: all of them unless the
+            setting `evaluate_every` is above 1.
+        validation_scores_: Validation score of these epochs, by `metric`.
+        history_: Both with the number of the epoch, and the validation loss.
         graph_: The graph of the last fit; `None` in a loaded estimator.
         has_edges_: Whether that graph had edges.
         directed_: Whether an edge counts for its target only.
@@ -75,6 +95,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         settings_: The settings of the training, with all automatic choices made.
         result_: What was measured: scores, best epoch, temperature, calibration errors.
         temperature_: Softmax temperature.
+        threshold_: Probability from which on the second of two classes is predicted; `None` with
+            more classes, of which the most likely is predicted.
         multi_label_: Whether a node can have several labels.
     """
 
@@ -82,8 +104,65 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
     label_names_: tuple[str, ...]
     multi_label_: bool
     temperature_: float
+    threshold_: float | None
 
+    _tasks = ("classification", "multilabel")
     _wanted_y = "one label per node, -1 if it is unknown"
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        hidden_channels: int | None = None,
+        lgcl_channels: int | None = None,
+        num_layers: int | None = None,
+        dropout: float | None = None,
+        activation: str | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        training: str | None = None,
+        max_nodes: int | None = None,
+        max_epochs: int | None = None,
+        patience: int | None = None,
+        class_weight: Any = None,
+        metric: str | None = None,
+        threshold: float | str | None = None,
+        structural_features: bool | str | None = None,
+        positions: str | None = None,
+        time_limit: str | None = None,
+        device: str | None = None,
+        settings: dict[str, Any] | None = None,
+        validation_fraction: float = 0.2,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: bool | None = None,
+    ) -> None:
+        super().__init__(
+            k=k,
+            hidden_channels=hidden_channels,
+            lgcl_channels=lgcl_channels,
+            num_layers=num_layers,
+            dropout=dropout,
+            activation=activation,
+            lr=lr,
+            weight_decay=weight_decay,
+            training=training,
+            max_nodes=max_nodes,
+            max_epochs=max_epochs,
+            patience=patience,
+            metric=metric,
+            structural_features=structural_features,
+            positions=positions,
+            time_limit=time_limit,
+            device=device,
+            settings=settings,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+        self.threshold = threshold
 
     def predict(self, X: Any = None, edges: Any = None) -> Array:
         """The classes of nodes, or rows of zeros and ones if a node can have several labels.
@@ -102,7 +181,7 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
                 features of all its nodes. (default: those of the fit for the features of the fit;
                 none if the fit had none)
         """
-        return self._classes_of(self.predict_proba(X, edges))
+        return self._classes_of(self._logits(*self._other(X, edges)))
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> Array:
         """The calibrated probabilities of the classes, in the order of `classes_`.
@@ -110,7 +189,30 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         Args:
             X, edges: See `predict`.
         """
-        return self._chances(*self._other(X, edges))
+        found: Array = self._chances(self._logits(*self._other(X, edges))).cpu().numpy()
+        return found
+
+    def decision_function(self, X: Any = None, edges: Any = None) -> Array:
+        """The confidence scores of nodes, as in scikit-learn.
+
+        For two classes, one number per node: the calibrated log-odds of the second class minus
+        those of the threshold, so that it is positive where `predict` gives the second class. For
+        more classes, one score per class, the largest of which is predicted. If a node can have
+        several labels, the calibrated log-odds of each label, [nodes, labels].
+
+        Args:
+            X, edges: See `predict`.
+        """
+        logits = self._logits(*self._other(X, edges))
+        scores = (logits.double() / self.temperature_).cpu().numpy()
+        if self.multi_label_ or scores.shape[1] > 2:
+            return scores
+        threshold = 0.5 if self.threshold_ is None else self.threshold_
+        odds = scores[:, 1] - scores[:, 0] - np.clip(logit(threshold), -100, 100)
+        # The sign is that of predict, whatever the rounding.
+        second = self._classes_of(logits) == self.classes_[1]
+        size = np.maximum(np.abs(odds), np.finfo(odds.dtype).tiny)
+        return np.where(second, size, -size)
 
     def score(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, edges: Any = None
@@ -123,11 +225,10 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
                 of the graph; only of its test nodes if it has a test mask)
             sample_weight: One weight per node. (default: all one)
         """
-        graph, nodes, labels = self._truth(X, y, edges)
-        predicted = self._classes_of(self._chances(graph, nodes))
+        graph, nodes, labels, weight = self._truth(X, y, edges, sample_weight)
+        predicted = self._classes_of(self._logits(graph, nodes))
         known = labels.known
         truth = labels.y[known] if self.multi_label_ else self.classes_[labels.y[known]]
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(truth, predicted[known], sample_weight=weight))
 
     def predictions(
@@ -169,16 +270,23 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             names = tuple(str(label) for label in targets.classes.tolist())
         return replace(graph, y=torch.from_numpy(targets.y), label_names=names)
 
+    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings:
+        assert graph.label_names is not None
+        weights = name_class_weight(self.class_weight, targets.classes, graph.label_names)
+        return settings if weights is None else settings.replace(class_weight=weights)
+
     def _keep(self, targets: Targets) -> None:
         self.classes_ = targets.classes
         self.multi_label_ = self._model_spec.multi_label
         self.label_names_ = self._model_spec.class_names
         self.temperature_ = self.result_["temperature"]
+        self.threshold_ = self.result_["threshold"]
 
     def _restore(self, run: TrainedRun) -> None:
         self.multi_label_ = run.spec.multi_label
         self.label_names_ = run.class_names
         self.temperature_ = run.temperature
+        self.threshold_ = run.threshold
         if self.multi_label_:
             self.classes_ = np.arange(run.spec.num_classes)
         else:
@@ -192,13 +300,13 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
     def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
         return {"classes_": read_classes(stored["classes"], spec.num_classes)}
 
-    def _chances(self, graph: Graph, nodes: Tensor | None) -> Array:
-        scores = self._logits(graph, nodes)
-        chances: Array = probabilities(scores, self.multi_label_, self.temperature_).cpu().numpy()
-        return chances
+    def _chances(self, logits: Tensor) -> Tensor:
+        """The calibrated probabilities."""
+        return probabilities(logits, self.multi_label_, self.temperature_)
 
-    def _classes_of(self, chances: Array) -> Array:
+    def _classes_of(self, logits: Tensor) -> Array:
+        chances = self._chances(logits)
         if self.multi_label_:
-            return (chances > 0.5).astype(np.int64)
-        found: Array = self.classes_[chances.argmax(axis=1)]
+            return (chances > 0.5).long().cpu().numpy()
+        found: Array = self.classes_[decide(chances, self.threshold_).cpu().numpy()]
         return found

@@ -8,25 +8,33 @@ wrote, classes are strings and the graph had edges.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lgcn.errors import CheckpointError
+from lgcn.errors import CheckpointError, UsageError
 from lgcn.inference.trained_run import load_run
 from lgcn.training import ModelSpec, Run
 from lgcn.training.setup import pick_device
 from lgcn.utils.files import replaced_folder
+from lgcn.utils.numbers import real_number
 
 FORMAT = 1
+# Arguments that folders of version 0.1.0 do not have.
+NEWER = {"class_weight", "metric", "threshold", "structural_features", "positions", "time_limit"}
+HISTORY = ("epoch", "train_loss", "val_loss", "val_score", "test_score")
 TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
 def save(estimator: Any, folder: Path) -> None:
     """Writes a fitted estimator."""
-    params = {key: _plain(value) for key, value in estimator.get_params().items()}
+    params = {
+        key: value if key == "settings" else _plain(value)
+        for key, value in estimator.get_params().items()
+    }
     if not isinstance(estimator.random_state, Integral | None):
         params["random_state"] = estimator.settings_.seed  # what the generator gave
     names = getattr(estimator, "feature_names_in_", None)
@@ -51,18 +59,30 @@ def _write(estimator: Any, run: Run, record: dict[str, Any]) -> None:
     run.start(estimator.settings_, estimator._model_spec, estimator.encoder_)
     run.write_json("estimator.json", record)
     # Last, since a run with a result counts as finished.
-    run.finish(estimator.model_.state_dict(), estimator.result_)
+    result = {**estimator.result_, "history": estimator.history_}
+    run.finish(estimator.model_.state_dict(), result)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's; a search over arrays sets them."""
-    return value.item() if isinstance(value, np.generic) else value
+    """NumPy's numbers as Python's; a search over arrays sets them. Mappings become pairs."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):  # keys of JSON are strings
+        return [[_plain(key), _plain(inner)] for key, inner in value.items()]
+    return value
 
 
 def load(kind: Any, folder: Path, device: str | None) -> Any:
     """An estimator of class `kind` from a folder; all of its files are checked."""
     run = load_run(folder)
-    model, settings, spec = run.model(), run.settings, run.spec
+    settings, spec = run.settings, run.spec
+    if spec.task not in kind._tasks:
+        other = "LGCNRegressor" if spec.task == "regression" else "LGCNClassifier"
+        raise UsageError(
+            f"{folder} must hold a {kind.__name__}, it holds a model for {spec.task}: use "
+            f"lgcn.{other}.load"
+        )
+    model = run.model()
     result = run.result()
     flat = settings.flat()
     params: dict[str, Any] = {key: flat[key] for key in kind().get_params() if key in flat}
@@ -104,20 +124,54 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator.settings_ = settings
     place = settings.hardware.device if device is None else device
     estimator.model_ = model.to(pick_device(place))
-    estimator.result_ = result
+    try:
+        estimator._keep_history(read_history(result))
+    except ValueError as error:
+        raise CheckpointError(f"{folder / 'result.json'} is damaged: {error}") from error
+    estimator.result_ = {key: value for key, value in result.items() if key != "history"}
     estimator.n_iter_ = result.get("epochs")
     return estimator
 
 
 def _params(params: Any, kind: Any) -> dict[str, Any]:
     known = kind().get_params()
-    if not isinstance(params, dict) or set(params) != set(known):
+    if not isinstance(params, dict) or set(params) | NEWER != set(known) | NEWER:
         raise ValueError(f"params must be a table of {', '.join(known)}")
     for key, value in params.items():
+        if key == "class_weight" and isinstance(value, list):
+            params[key] = _mapping(value)
+            continue
         wanted = dict | None if key == "settings" else bool | int | float | str | None
         if not isinstance(value, wanted):
             raise ValueError(f"{key} must not be {value!r}")
     return params
+
+
+def _mapping(pairs: list[Any]) -> dict[Any, float]:
+    """The class weights that were stored as pairs."""
+    for pair in pairs:
+        if (
+            not isinstance(pair, list)
+            or [isinstance(part, list | dict) for part in pair] != [False] * 2
+        ):
+            raise ValueError(
+                f"class_weight must hold pairs of a class and a number, got {pair!r:.80}"
+            )
+    return {key: real_number("class_weight", value, 0) for key, value in pairs}
+
+
+def read_history(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The epochs in `result.json`; none if an earlier version wrote it. Raises ValueError."""
+    history = result.get("history", [])
+    if not isinstance(history, list):
+        raise ValueError("history must be a list")
+    for epoch in history:
+        if not isinstance(epoch, dict) or not all(
+            value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+            for value in (epoch.get(key) for key in HISTORY)
+        ):
+            raise ValueError(f"history must hold tables of numbers, got {epoch!r:.80}")
+    return [{key: epoch.get(key) for key in HISTORY} for epoch in history]
 
 
 def read_classes(stored: Any, number: int) -> Any:

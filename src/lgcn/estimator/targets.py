@@ -1,4 +1,4 @@
-"""The labels that users pass to `lgcn.LGCNClassifier`, as training needs them."""
+"""The labels and numbers that users pass to the estimators as `y`, as training needs them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _HOW = "-1, NaN and None mark entries without a label"
 
 
 class Targets(NamedTuple):
-    """The labels of nodes.
+    """The targets of nodes.
 
-    `y` holds class numbers (int64, -1 if unknown), or zeros and ones [nodes, labels] (uint8).
-    `known` marks the nodes that have a label, `classes` are the user's classes.
+    `y` holds class numbers (int64, -1 if unknown), zeros and ones [nodes, labels] (uint8), or the
+    numbers of a regression (float64, NaN if unknown). `known` marks the nodes that have a target,
+    `classes` are the user's classes.
     """
 
     y: Array
@@ -41,7 +42,8 @@ class Targets(NamedTuple):
         """Labels for all nodes of a graph; all but `nodes` have none."""
         if len(torch.unique(nodes)) < len(nodes):
             raise UsageError("X must name each node once, got some node numbers several times")
-        y = np.full((num_nodes, *self.y.shape[1:]), -1 if self.y.ndim == 1 else 0, self.y.dtype)
+        unknown = np.nan if self.y.dtype.kind == "f" else -1 if self.y.ndim == 1 else 0
+        y = np.full((num_nodes, *self.y.shape[1:]), unknown, self.y.dtype)
         known = np.zeros(num_nodes, dtype=bool)
         y[nodes.numpy()], known[nodes.numpy()] = self.y, self.known
         return Targets(y, known, self.classes)
@@ -96,10 +98,14 @@ def unlabelled(values: Array) -> Array:
     return nothing
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas has its own None
+
+
 def _is_nothing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas has its own None
-        return True
-    return isinstance(value, int | float | np.number) and (value != value or value == -1)
+    return _is_missing(value) or (
+        isinstance(value, int | float | np.number) and (value != value or value == -1)
+    )
 
 
 def _one_type(values: Array) -> Array:
@@ -155,6 +161,51 @@ def graph_targets(graph: Graph, classes: Array | None = None) -> Targets:
     by_name = np.full(len(y), None, dtype=object)
     by_name[known] = names[y[known]]
     return read_targets(by_name, classes)
+
+
+def read_numbers(y: Any) -> Targets:
+    """Reads the targets of a regression, in any form that `lgcn.LGCNRegressor.fit` takes."""
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    values = y.toarray() if scipy.sparse.issparse(y) else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise UsageError(
+            f"y must hold one number per node, got shape {list(values.shape)}: fit one regressor "
+            "per column"
+        )
+    values = column_or_1d(values, warn=True)
+    if values.dtype.kind == "O":
+        values = np.array([np.nan if _is_missing(value) else value for value in values.tolist()])
+    try:
+        if values.dtype.kind not in "biufO":  # strings of digits would be read as numbers
+            raise TypeError
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"y must hold numbers, NaN if unknown, got {values.dtype}: for classes use "
+            "lgcn.LGCNClassifier"
+        ) from None
+    known = ~np.isnan(numbers)
+    if not known.any():
+        raise UsageError(
+            f"y must have some numbers, got none in {len(numbers)} entries: NaN and None mark "
+            "entries without one"
+        )
+    assert_all_finite(numbers[known], input_name="y")
+    return Targets(numbers, known)
+
+
+def graph_numbers(graph: Graph) -> Targets:
+    """The targets of a graph for a regression."""
+    if graph.y is None:
+        raise UsageError(f"{graph.name} has no targets (y); pass them as y=")
+    if not graph.y.is_floating_point():
+        raise UsageError(
+            f"y of {graph.name} must hold floating-point numbers, NaN if unknown, got "
+            f"{str(graph.y.dtype).removeprefix('torch.')}, which are classes: pass the numbers as "
+            "y=, or use lgcn.LGCNClassifier"
+        )
+    return read_numbers(graph.y)
 
 
 def split_masks(
