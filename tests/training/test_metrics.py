@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 
 from lgcn.training import metrics
+from lgcn.training.metric_names import default_metric
 
 
 def classes(seed: int) -> tuple[Tensor, Tensor]:
@@ -64,10 +65,10 @@ def test_a_score_of_zero_predicts_no_label():
 def test_score_and_its_name_follow_the_kind_of_labels():
     logits, y = classes(0)
     assert metrics.score(logits, y) == metrics.accuracy(logits, y)
-    assert metrics.metric_name(multi_label=False) == "accuracy"
+    assert default_metric("classification") == "accuracy"
     logits, y = labels(0)
     assert metrics.score(logits, y) == metrics.micro_f1(logits, y)
-    assert metrics.metric_name(multi_label=True) == "micro_f1"
+    assert default_metric("multilabel") == "micro_f1"
 
 
 def test_loss_of_classes_is_softmax_cross_entropy():

@@ -31,7 +31,7 @@ FILES = {
 NEUTRAL = {
     *("layer", "n_init", "max_expand", "max_hops", "resample", "subgraphs_per_batch", "sampler"),
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
-    *("max_steps", "evaluate_every"),
+    *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
 }
 
 # What the text of the paper says, and what its released program does, by the numbers in
@@ -152,7 +152,7 @@ def test_the_two_presets_set_every_difference(
     flat = settings.flat()
     assert {key: flat[key] for key in wanted} == wanted
     assert settings.model.num_layers == layers
-    model = ModelSpec(10, 3, False).build(settings)
+    model = ModelSpec(10, 3).build(settings)
     assert isinstance(model, LGCN)
     assert len(model.layers) == layers
     lgcl = model.layers[0]
@@ -175,7 +175,7 @@ def test_every_preset_builds_a_model_that_runs(name: str, dataset: str) -> None:
     settings = Settings.create(dataset=dataset, preset=name).resolve(graph)
     assert settings.preset == name
     assert find_model(settings.model.name).preset in (name, "default")
-    model = ModelSpec(4, 3, False).build(settings).eval()
+    model = ModelSpec(4, 3).build(settings).eval()
     assert type(model) is network_class(settings.model.name)
     assert model(graph.x, graph).shape == (3, 3)
 
@@ -185,7 +185,7 @@ def test_the_best_preset_has_an_lgcl_and_views_that_agree(dataset: str) -> None:
     settings = Settings.create(dataset=dataset, preset="best")
     assert settings.optimisation.views == 2
     assert settings.optimisation.agreement > 0
-    model = ModelSpec(10, 3, False).build(settings)
+    model = ModelSpec(10, 3).build(settings)
     assert isinstance(model, LGCN)
     [lgcl] = model.layers
     assert isinstance(lgcl, LGConv)

@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
-from lgcn.cli.output import out, percent, print_json
+from lgcn.cli.output import out, print_json
 from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
+from lgcn.training.metric_names import metric_text
 
 
 @functools.partial(takes_tables, only=OF_NEW_TABLES)
@@ -33,6 +34,6 @@ def evaluate(
     for column in ("split", "nodes", found.metric, "loss"):
         table.add_column(column, justify="left" if column == "split" else "right")
     for split, values in found.splits.items():
-        score, loss = percent(values["score"]), f"{values['loss']:.4f}"
+        score, loss = metric_text(found.metric, values["score"]), f"{values['loss']:.4f}"
         table.add_row(split, str(values["nodes"]), score, loss)
     out.print(table)

@@ -11,6 +11,8 @@ from rich.table import Table
 from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
 from lgcn.cli.table_flags import takes_tables
+from lgcn.errors import UsageError
+from lgcn.training.metric_names import metric_text
 from lgcn.utils.progress import epoch_progress
 
 
@@ -39,6 +41,27 @@ def train(
     seed: Annotated[
         int | None, typer.Option(help="Seed of weights, dropout and sub-graphs. Default: 0.")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Metric that chooses the epoch, such as balanced_accuracy, macro_f1, roc_auc or "
+            "rmse; see `lgcn settings`. Default: accuracy, micro_f1 or r2."
+        ),
+    ] = None,
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="balanced|NAME=NUMBER",
+            help="Weight of the classes in the loss: balanced, or one class's. Repeatable.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="Probability from which on the second of two classes is predicted, or tuned. "
+            "Default: tuned with --metric, else 0.5."
+        ),
+    ] = None,
     max_steps: Annotated[
         int | None, typer.Option(help="Stop after this many steps. Default: no limit.")
     ] = None,
@@ -63,6 +86,8 @@ def train(
     from lgcn.training.prepare import prepare_training, read_settings
 
     flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
+    flags |= {"metric": metric, "class_weight": _class_weight(class_weight or [])}
+    flags |= {"threshold": _number_or_word(threshold)}
     prepared = prepare_training(
         read_settings(config, set_ or [], **flags),
         source=choose_source(dataset, store=store, **tables),
@@ -81,18 +106,46 @@ def train(
         _print_record(record)
 
 
+def _class_weight(given: list[str]) -> str | dict[str, float] | None:
+    """The setting that the flags --class-weight stand for."""
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    weights: dict[str, float] = {}
+    for text in given:
+        name, separator, number = text.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            separator = ""
+        if not separator:
+            raise UsageError(f"--class-weight wants balanced, or NAME=NUMBER, got {text!r:.80}")
+        if name in weights:
+            raise UsageError(f"--class-weight names the class {name!r:.80} twice")
+        weights[name] = weight
+    return weights or None
+
+
+def _number_or_word(text: str | None) -> str | float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
 def _print_record(record: dict[str, Any]) -> None:
     name = record.get("graph", record["dataset"])  # records of earlier versions have no "graph"
     title = f"{record.get('model', 'lgcn').upper()} on {escape(name)}, seed {record['seed']}"
     table = Table(title=title, title_justify="left")
-    table.add_column(record["metric"])
+    table.add_column(escape(record["metric"]))
     table.add_column("score", justify="right")
-    table.add_row("validation, best epoch", percent(record["val_score"]))
-    table.add_row("[bold]test, at that epoch[/bold]", f"[bold]{percent(record['test_score'])}[/]")
+    metric = record["metric"]
+    table.add_row("validation, best epoch", metric_text(metric, record["val_score"]))
+    test_score = metric_text(metric, record["test_score"])
+    table.add_row("[bold]test, at that epoch[/bold]", f"[bold]{test_score}[/]")
     if record["dataset"] not in ("tables", "store"):  # there is nothing to compare with
         table.add_row(
             "[dim]test, the released program's rule (looks at the test set)[/dim]",
-            f"[dim]{percent(record['test_score_released_rule'])}[/dim]",
+            f"[dim]{metric_text(metric, record['test_score_released_rule'])}[/dim]",
         )
     if record.get("test_label_accuracy") is not None:
         table.add_row(
@@ -104,6 +157,14 @@ def _print_record(record: dict[str, Any]) -> None:
         f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:.1f} s, "
         f"{record['parameters']} parameters"
     )
+    if record.get("threshold") not in (None, 0.5):
+        out.print(f"decision threshold: {record['threshold']:.3f}")
+    if record.get("interval") is not None and record["interval"]["half_width"] is not None:
+        found = record["interval"]
+        out.print(
+            f"interval that holds {percent(found['level'])} of new targets: "
+            f"prediction ± {found['half_width']:.4g}"
+        )
     if "calibration" in record:
         gaps = record["calibration"]
         test = (

@@ -108,7 +108,7 @@ def _root(parent: Any, node: Any) -> Any:
 
 
 def homophily(graph: Graph) -> tuple[float | None, float | None]:
-    if graph.y is None or graph.multi_label or not graph.num_edges:
+    if graph.y is None or graph.task != "classification" or not graph.num_edges:
         return None, None
     number = int(graph.y.max()) + 1
     small = np.int16 if number < 2**15 else np.int32  # there are two for each edge below
@@ -126,7 +126,7 @@ def homophily(graph: Graph) -> tuple[float | None, float | None]:
 
 def class_counts(graph: Graph, split: str | None = None) -> dict[str, int]:
     """Nodes of each class or label, in all of the graph or in one split."""
-    if graph.y is None:
+    if graph.y is None or graph.task == "regression":
         return {}
     mask = None if split is None else graph.mask(split)
     y = graph.y if mask is None else graph.y[mask]
@@ -142,6 +142,6 @@ def labelled_nodes(graph: Graph) -> int:
     if graph.y is None:
         return 0
     if not graph.multi_label:
-        return int((graph.y >= 0).sum())
+        return int((~graph.unlabelled()).sum())
     masks = [mask for split in SPLITS if (mask := graph.mask(split)) is not None]
     return int(torch.stack(masks).any(dim=0).sum()) if masks else graph.num_nodes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lgcn.graph.graph import Graph
 
 # Fields with one row per node that a sub-graph takes along. Features go through features().
-NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight")
+NODE_TENSORS = ("y", "train_mask", "val_mask", "test_mask", "node_weight", "sample_weight")
 
 
 def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
 from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, csr_parts, trust
+from lgcn.utils.choices import Task
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -51,13 +52,16 @@ class Graph:
         feature_scale: For features stored as small integers, a tensor of shape [2, F]. A feature is
             `x` times the first row plus the second row. (default: `x` is used as it is)
         y: Class of each node, -1 if unknown; or a [N, L] matrix of zeros and ones if a node can
-            have several of L labels. (default: none)
+            have several of L labels; or, for a regression, a floating-point number per node, NaN
+            if unknown. See `task`. (default: none)
         train_mask, val_mask, test_mask: Boolean masks of nodes. (default: none)
         edge_weight: One weight per entry of `col`. (default: all one)
         degree: Degree of each node that the normalisation uses. A sub-graph keeps the degrees of
             the graph it was cut from. (default: the sum of the weights in each row)
         node_weight: Weight of each node in the loss of a batch, for start nodes that were not drawn
             uniformly. (default: all equal)
+        sample_weight: Your weight of each node in the training loss, at least 0. Scores are not
+            weighted. (default: all equal)
         ptr: Node offsets of the separate graphs, as in a PyG batch. (default: one graph)
         n_id: For a sub-graph, the numbers of its nodes in the graph it was cut from.
             (default: none)
@@ -78,6 +82,7 @@ class Graph:
     edge_weight: Tensor | None = None
     degree: Tensor | None = None
     node_weight: Tensor | None = None
+    sample_weight: Tensor | None = None
     ptr: Tensor | None = None
     n_id: Tensor | None = None
     node_ids: np.ndarray[Any, Any] | None = None
@@ -120,6 +125,12 @@ class Graph:
             raise ValueError(
                 f"edge_weight must have one entry per entry of col ({self.col.numel()}), "
                 f"got shape {tuple(self.edge_weight.shape)}"
+            )
+        weight = self.sample_weight
+        if weight is not None and (weight.dim() != 1 or not weight.is_floating_point()):
+            raise ValueError(
+                f"sample_weight must be a vector of floating-point numbers, got {weight.dtype} in "
+                f"shape {tuple(weight.shape)}"
             )
         if self.ptr is not None and not _covers(self.ptr, n):
             raise ValueError(f"ptr must rise from 0 to the number of nodes ({n}), got {self.ptr}")
@@ -230,13 +241,32 @@ class Graph:
         return 0 if self.x is None else self.x.size(1)
 
     @property
+    def task(self) -> Task:
+        """What `y` asks for.
+
+        `"multilabel"` if `y` is a matrix, `"regression"` if it is a vector of floating-point
+        numbers, else `"classification"`, also without `y`.
+        """
+        if self.multi_label:
+            return "multilabel"
+        numbers = self.y is not None and self.y.is_floating_point()
+        return "regression" if numbers else "classification"
+
+    @property
     def multi_label(self) -> bool:
         """Whether a node can have several labels."""
         return self.y is not None and self.y.dim() == 2
 
     @property
+    def num_outputs(self) -> int:
+        """Outputs that a network needs: one per class or label, one in all for a regression."""
+        return 1 if self.task == "regression" else self.num_classes
+
+    @property
     def num_classes(self) -> int:
-        """Number of classes, or of labels if a node can have several."""
+        """Number of classes, or of labels if a node can have several; 0 for a regression."""
+        if self.task == "regression":
+            return 0
         if self.label_names is not None:
             return len(self.label_names)
         if self.y is None:
@@ -280,6 +310,8 @@ class Graph:
         """
         if self.y is None:
             return torch.ones(self.num_nodes, dtype=torch.bool)
+        if self.task == "regression":
+            return self.y.isnan()
         if not self.multi_label:
             return self.y < 0
         # Zeros in y do not tell whether a node has no labels or none that is known.

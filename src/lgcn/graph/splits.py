@@ -54,13 +54,14 @@ def fraction_split(
     """Draws masks of training, validation and test nodes as fractions of the labelled nodes.
 
     The split is stratified: the fractions hold in every class up to rounding. If a node can have
-    several labels, they hold over all nodes. Every class keeps a training node, and no split with
-    a fraction above 0 is empty as long as there are enough nodes.
+    several labels, or for a regression, they hold over all nodes. Every class keeps a training
+    node, and no split with a fraction above 0 is empty as long as there are enough nodes.
 
     Args:
-        y: Class of each node, -1 if unknown; or a [N, L] matrix of labels.
+        y: Class of each node, -1 if unknown; a [N, L] matrix of labels; or, for a regression, a
+            number per node, NaN if unknown.
         known: Boolean mask of the labelled nodes; the others are in no mask. (default: nodes whose
-            class is not -1)
+            class is not -1, or whose number is not NaN)
         val, test: Fractions of validation and test nodes, together below 1. The rest are training
             nodes. (default: 0.2 each)
         seed: The same seed gives the same masks. (default: 0)
@@ -74,6 +75,8 @@ def fraction_split(
     labels = np.asarray(y)
     if labels.ndim == 2:
         labels = np.zeros(len(labels), dtype=np.int64)
+    elif labels.ndim == 1 and labels.dtype.kind == "f":
+        labels = np.where(np.isnan(labels), -1, 0)
     _check_classes(labels)
     labelled = labels >= 0
     if known is not None:

@@ -10,6 +10,7 @@ from lgcn.graph.graph import Graph
 
 SAMPLED_ROWS = 1_000_000
 SAMPLED_FEATURES = 10_000
+TARGET_CLASSES = 10  # a regression counts as so many classes
 
 
 def suggest_k(graph: Graph) -> int:
@@ -69,12 +70,18 @@ def feature_length(graph: Graph) -> float:
 def labels_per_class(graph: Graph) -> float:
     """Training nodes per class on average; 0 if there are none.
 
+    A regression counts as ten classes, one per tenth of the targets.
+
     Args:
         graph: The graph to be trained on.
     """
-    if graph.y is None or graph.train_mask is None or graph.num_classes == 0:
+    if graph.y is None or graph.train_mask is None:
         return 0.0
     nodes = graph.train_mask.nonzero().squeeze(1)
+    if graph.task == "regression":
+        return len(nodes) / TARGET_CLASSES
+    if graph.num_classes == 0:
+        return 0.0
     if graph.y.dim() == 1:
         return len(nodes) / graph.num_classes
     some = nodes[:: max(1, len(nodes) // SAMPLED_FEATURES)]  # of a large graph
@@ -87,7 +94,8 @@ class Agreement(NamedTuple):
 
     Args:
         entries: Entries of the adjacency that this is known of.
-        alike: Share of them that join nodes of one class.
+        alike: Share of them that join nodes of one class; for a regression, the correlation of
+            the targets at both ends.
         by_chance: What random edges between the same nodes would give.
     """
 
@@ -118,6 +126,15 @@ def neighbour_agreement(graph: Graph) -> Agreement | None:
     one, other = y[row[between]], y[col[between]]
     if not len(one):
         return None
+    if graph.task == "regression":
+        return Agreement(len(one), _correlation(one.double(), other.double()), 0.0)
     by_chance = (torch.bincount(one).double() / len(one)).square().sum()
     alike = (one == other).double().mean()
     return Agreement(len(one), float(alike), float(by_chance))
+
+
+def _correlation(one: torch.Tensor, other: torch.Tensor) -> float:
+    """Pearson's correlation; 0 if one side is constant."""
+    one, other = one - one.mean(), other - other.mean()
+    lengths = float(one.norm() * other.norm())
+    return float(one @ other) / lengths if lengths > 0 else 0.0

@@ -141,6 +141,22 @@ class TrainedRun:
         """The softmax temperature that calibrates the probabilities."""
         return self._run.temperature()
 
+    @property
+    def threshold(self) -> float | None:
+        """The probability from which on the second of two classes is predicted.
+
+        `None` if there are not two classes.
+        """
+        return self._run.threshold()
+
+    @property
+    def interval(self) -> tuple[float, float | None] | None:
+        """For a regression, the level of the interval around predictions and half its width.
+
+        The width is `None` if there were too few validation nodes to find it.
+        """
+        return self._run.interval() if self.spec.task == "regression" else None
+
     def result(self) -> dict[str, Any]:
         """What the training measured: scores, epochs, calibration, history."""
         return self._run.result()
@@ -181,6 +197,8 @@ class TrainedRun:
     ) -> Tensor:
         """The scores of every node before softmax or sigmoid, [nodes, classes].
 
+        For a regression, the predicted numbers, [nodes].
+
         Args:
             memory: Memory that this may take, for example `"2GB"`: the graph is then computed
                 layer by layer. (default: layer by layer only if it needs more than 2 GB)
@@ -190,7 +208,8 @@ class TrainedRun:
         _check_memory(memory)
         source = self._source(data, Labels.IGNORED)
         model = self.model()
-        return _scores(model, self._load(data, source).graph, memory, on_progress)
+        scores = _scores(model, self._load(data, source).graph, memory, on_progress)
+        return self.spec.values(scores[:]) if self.spec.task == "regression" else scores
 
     def predictions(
         self,
@@ -293,17 +312,22 @@ class TrainedRun:
         source = self._source(data, Labels.REQUIRED)
         from lgcn.graph import SPLITS
         from lgcn.training.evaluation import evaluate
-        from lgcn.training.metrics import metric_name
+        from lgcn.training.scoring import Scoring
 
         model = self.model()
         graph = self._load(data, source).graph
         if _are_tables(data):
             known = ~graph.unlabelled()
             graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
-        scores = evaluate(model, graph.separate(), SPLITS)
+        scoring = replace(
+            Scoring.of(self.settings, self.spec),
+            threshold=self.threshold,
+            temperature=self.temperature,
+        )
+        scores = evaluate(model, graph.separate(), SPLITS, scoring)
         if not scores:
             raise UsageError(f"{graph.name} has no labelled nodes to score")
-        return Evaluation(graph.name, metric_name(self.spec.multi_label), scores)
+        return Evaluation(graph.name, scoring.metric, scores)
 
     def _blocks(
         self,

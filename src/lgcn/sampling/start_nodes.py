@@ -32,8 +32,9 @@ def expected_counts(graph: Graph, roots: Tensor, kind: str) -> Any:
             of neighbours plus one, so that isolated nodes are drawn too.
     """
     if kind == "balanced":
-        if graph.y is None or graph.multi_label:
-            found = "no labels" if graph.y is None else "several labels per node"
+        if graph.y is None or graph.task != "classification":
+            kinds = {"multilabel": "several labels per node", "regression": "a number per node"}
+            found = "no labels" if graph.y is None else kinds[graph.task]
             raise UsageError(
                 f"start_nodes=balanced needs one class per node, {graph.name} has {found}: use "
                 "start_nodes=uniform or start_nodes=degree"

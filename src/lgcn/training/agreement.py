@@ -40,6 +40,18 @@ def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Ten
     return distances.mean()
 
 
+def deviation(views: Sequence[Tensor]) -> Tensor:
+    """How far the predicted numbers of the views are from their mean: the mean squared deviation.
+
+    It takes the place of `agreement` in a regression.
+
+    Args:
+        views: Predictions of all nodes, from several passes.
+    """
+    predictions = torch.stack(list(views))
+    return (predictions - predictions.detach().mean(0)).square().mean()
+
+
 def agreement_weight(weight: float, epoch: int) -> float:
     """The weight of the agreement in an epoch. Epochs count from 1."""
     return weight * min(1.0, epoch / WARM_UP_EPOCHS)

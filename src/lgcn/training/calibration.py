@@ -62,6 +62,22 @@ def probabilities(logits: Tensor, multi_label: bool, temperature: float = 1.0) -
     return scaled.sigmoid() if multi_label else torch.softmax(scaled, dim=1)
 
 
+def decide(probabilities: Tensor, threshold: float | None = None) -> Tensor:
+    """The predicted class of each node.
+
+    Args:
+        probabilities: [nodes, classes], calibrated.
+        threshold: For two classes, the probability from which on the second is predicted. At 0.5,
+            the more likely class is, and the first of two that are equally likely.
+            (default: the most likely class)
+    """
+    if threshold is None or threshold == 0.5:
+        return probabilities.argmax(dim=1)
+    if probabilities.size(1) != 2:
+        raise UsageError(f"threshold is for two classes, got {probabilities.size(1)}")
+    return (probabilities[:, 1].double() >= threshold).long()
+
+
 def confidence(probabilities: Tensor, multi_label: bool) -> Tensor:
     """The confidence of each prediction.
 

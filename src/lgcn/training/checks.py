@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import LGConv
+from lgcn.training.metric_names import FACTS
 from lgcn.training.settings import Settings
 from lgcn.utils.memory import available_memory
 from lgcn.utils.out_of_memory import OutOfMemory
@@ -20,6 +22,7 @@ from lgcn.utils.sizes import format_memory
 # Larger features are not read beforehand. NaN among them shows in the loss.
 CHECKED_VALUES = 2**27
 CHECKED_AT_ONCE = 2**20  # values per block: little of a mapped file is in memory at a time
+LISTED = 5  # names that a message lists
 USUAL_K = 32  # a k up to this is not checked
 SMALLEST = torch.finfo(torch.float32).tiny  # smaller numbers lose digits, and 1 / x overflows
 SUMMED = 1e25  # weights below it have finite sums
@@ -45,7 +48,55 @@ def check_trainable(graph: Graph) -> None:
                 "validation nodes, for example val=0.2"
             )
         if not graph.multi_label and _has_unlabelled(graph.y, mask):
-            raise UsageError(f"{split}_mask of {graph.name} has nodes without a label (y < 0)")
+            unknown = "NaN" if graph.task == "regression" else "y < 0"
+            raise UsageError(f"{split}_mask of {graph.name} has nodes without a label ({unknown})")
+    if graph.task == "regression":
+        _check_targets(graph)
+    _check_sample_weight(graph)
+
+
+def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
+    """Raises UsageError if the validation nodes cannot be scored; warns of classes without any.
+
+    Args:
+        graph: The graph of the training.
+        evaluated: The graphs that are scored after an epoch.
+        metric: Name of the metric.
+    """
+    masks = [(part, part.val_mask) for part in evaluated if part.val_mask is not None]
+    parts = [part.y[mask].cpu() for part, mask in masks if part.y is not None]
+    y = torch.cat(parts)
+    remedy = "Label more nodes, raise val, or choose another metric"
+    if metric == "r2" and len(torch.unique(y)) < 2:
+        raise UsageError(
+            f"metric=r2 needs validation nodes with different targets, got {len(y)} with one "
+            f"target. {remedy}, such as metric=rmse"
+        )
+    if not FACTS[metric].needs_classes:
+        return
+    assert graph.y is not None
+    assert graph.train_mask is not None
+    names = graph.label_names or [str(number) for number in range(graph.num_classes)]
+    if y.dim() == 2:
+        there = [j for j in range(y.size(1)) if bool((y[:, j] > 0.5).any())]
+        wanted = range(y.size(1))
+    else:
+        there = torch.unique(y).tolist()
+        wanted = torch.unique(graph.y[graph.train_mask]).tolist()
+    absent = [str(names[j]) for j in wanted if j not in there]
+    one_class = y.dim() == 1 and len(there) < 2
+    if one_class or not there:
+        raise UsageError(
+            f"metric={metric} needs validation nodes of at least two classes, got none of "
+            f"{listed(absent) or 'a second class'}. {remedy}"
+        )
+    if absent:
+        noun = "label" if y.dim() == 2 else "class"
+        warnings.warn(
+            f"metric={metric} says nothing about the {noun} {listed(absent)}, of which there is no "
+            f"validation node. {remedy}",
+            stacklevel=3,
+        )
 
 
 def check_k(graph: Graph, settings: Settings, model: Module, device: torch.device) -> None:
@@ -148,10 +199,59 @@ def _check_weights(graph: Graph) -> None:
         )
 
 
+def _check_targets(graph: Graph) -> None:
+    """Of a regression."""
+    assert graph.y is not None
+    assert graph.train_mask is not None
+    y = graph.y.detach()
+    if bool(y.isinf().any()):
+        raise UsageError(f"the targets (y) of {graph.name} must be finite, some are inf")
+    targets = y[graph.train_mask].double()
+    low, high = float(targets.min()), float(targets.max())
+    if low == high:
+        raise UsageError(
+            f"all training nodes of {graph.name} have the target {low:g}: there is nothing to "
+            "learn. Choose another label column, or label nodes with other targets"
+        )
+    if not math.isfinite(float(targets.var())) or float(targets.std()) == 0:
+        raise UsageError(
+            f"the targets (y) of {graph.name} range from {low:g} to {high:g}, which is beyond what "
+            "can be computed with. Divide them so that they are about 1"
+        )
+
+
+def _check_sample_weight(graph: Graph) -> None:
+    weight = graph.sample_weight
+    if weight is None:
+        return
+    assert graph.train_mask is not None
+    what = f"the sample weights (sample_weight) of {graph.name}"
+    weight = weight.detach()[graph.train_mask]
+    if not bool(torch.isfinite(weight).all()):
+        raise UsageError(f"{what} must be finite for all training nodes, some are NaN or inf")
+    if bool((weight < 0).any()):
+        raise UsageError(f"{what} must not be negative, the smallest is {float(weight.min()):g}")
+    if not float(weight.double().sum()) > 0:
+        raise UsageError(
+            f"{what} must not sum to zero: all training nodes have weight 0. Give some a weight "
+            "above 0"
+        )
+
+
 def _has_unlabelled(y: Tensor, mask: Tensor) -> bool:
+    def unknown(part: Tensor) -> Tensor:
+        return part.isnan() if part.is_floating_point() else part < 0
+
     blocks = row_blocks(len(y), CHECKED_AT_ONCE)
-    return any(bool(((y[start:stop] < 0) & mask[start:stop]).any()) for start, stop in blocks)
+    return any(bool((unknown(y[start:stop]) & mask[start:stop]).any()) for start, stop in blocks)
 
 
 def _any(mask: Tensor | None) -> bool:
     return mask is not None and bool(mask.any())
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names for a message."""
+    more = len(names) - LISTED
+    text = ", ".join(repr(name) for name in names[:LISTED])
+    return f"{text} and {more} more" if more > 0 else text

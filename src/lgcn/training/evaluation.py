@@ -16,6 +16,8 @@ from lgcn.nn.whole_graph import forward
 from lgcn.sampling import NeighborLoader, select_subgraph
 from lgcn.training import metrics
 from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
+from lgcn.training.model_spec import ModelSpec
+from lgcn.training.scoring import Scoring, conformal_half_width
 from lgcn.training.settings import Settings
 
 # Scores of larger graphs are processed in blocks.
@@ -28,22 +30,33 @@ SAMPLED_SUBGRAPHS = 20
 SAMPLED_ROOM = 40
 SAMPLED_MAX_NODES = 2000  # if max_nodes is none
 
+INTERVAL_LEVEL = 0.9  # share of targets that the interval around a prediction is to hold
+
 # Graphs with the scores of all their nodes, before softmax or sigmoid.
 Scored = list[tuple[Graph, Tensor]]
+# For each split: nodes, loss, score, and with several labels per node label_accuracy.
+SplitScores = dict[str, dict[str, Any]]
 
 
 @torch.no_grad()
 def evaluate(
-    model: Module, graphs: list[Graph], splits: tuple[str, ...]
-) -> dict[str, dict[str, float]]:
-    """Loss and scores of each split that has nodes, over all graphs together.
+    model: Module,
+    graphs: list[Graph],
+    splits: tuple[str, ...],
+    scoring: Scoring | None = None,
+) -> SplitScores:
+    """Loss and score of each split that has nodes, over all graphs together.
+
+    A score is ``None`` if the metric is not defined for the nodes of the split, for example the
+    ROC AUC of nodes of one class.
 
     Args:
         model: The model.
         graphs: Graphs with labels, on the model's device.
         splits: Some of ``"train"``, ``"val"`` and ``"test"``.
+        scoring: The metric, and how outputs become predictions. (default: the default metric)
     """
-    return split_scores([(graph, forward(model, graph)) for graph in graphs], splits)
+    return split_scores([(graph, forward(model, graph)) for graph in graphs], splits, scoring)
 
 
 def score_graphs(model: Module, graphs: list[Graph], settings: Settings) -> Scored:
@@ -54,23 +67,36 @@ def score_graphs(model: Module, graphs: list[Graph], settings: Settings) -> Scor
     return [(graph, layerwise(model, graph, memory=memory)[:]) for graph in graphs]
 
 
-def split_scores(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Loss and scores of each split that has nodes, over all graphs together."""
-    if any(len(logits) > BLOCK_NODES for _, logits in scored):
+def split_scores(
+    scored: Scored, splits: tuple[str, ...], scoring: Scoring | None = None
+) -> SplitScores:
+    """Loss and score of each split that has nodes, over all graphs together, see `evaluate`.
+
+    The default metrics of large graphs are added up block by block. Others need the outputs of all
+    nodes of a split at once.
+    """
+    if not scored:
+        return {}
+    if scoring is None:
+        scoring = Scoring.default(scored[0][0])
+    if scoring.is_default and any(len(logits) > BLOCK_NODES for _, logits in scored):
         return _scores_by_blocks(scored, splits)
-    scores = {}
-    for split, (logits, y) in _of_splits(scored, splits).items():
+    outputs = split_outputs(scored, splits)
+    if "val" in outputs:
+        scoring = scoring.tuned(*outputs["val"])
+    scores: SplitScores = {}
+    for split, (logits, y) in outputs.items():
         scores[split] = {
             "nodes": len(y),
-            "loss": float(metrics.loss(logits, y)),
-            "score": metrics.score(logits, y),
+            "loss": scoring.loss(logits, y),
+            "score": scoring.score(logits, y),
         }
         if y.dim() == 2:
             scores[split]["label_accuracy"] = metrics.label_accuracy(logits, y)
     return scores
 
 
-def _scores_by_blocks(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict[str, float]]:
+def _scores_by_blocks(scored: Scored, splits: tuple[str, ...]) -> SplitScores:
     tallies = {split: metrics.Tally() for split in splits}
     for graph, all_logits in scored:
         masks = {split: mask for split in splits if (mask := graph.mask(split)) is not None}
@@ -83,7 +109,7 @@ def _scores_by_blocks(scored: Scored, splits: tuple[str, ...]) -> dict[str, dict
     return {split: tally.scores() for split, tally in tallies.items() if tally.nodes}
 
 
-def _of_splits(
+def split_outputs(
     scored: Scored, splits: tuple[str, ...], at_most: int | None = None
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Scores and labels per split that has nodes; of more than ``at_most``, every n-th node."""
@@ -109,7 +135,7 @@ def calibration(scored: Scored) -> dict[str, Any]:
 
     It is found on the validation nodes. Test nodes are only measured.
     """
-    outputs = _of_splits(scored, ("val", "test"), CALIBRATION_NODES)
+    outputs = split_outputs(scored, ("val", "test"), CALIBRATION_NODES)
     temperature = find_temperature(*outputs["val"])
 
     def error(split: str, at: float) -> float:
@@ -119,6 +145,16 @@ def calibration(scored: Scored) -> dict[str, Any]:
     gaps = {"val_before": error("val", 1.0), "val_after": error("val", temperature)}
     test = error("test", temperature) if "test" in outputs else None
     return {"temperature": temperature, "calibration": {**gaps, "test_after": test}}
+
+
+def interval(scored: Scored, spec: ModelSpec) -> dict[str, Any]:
+    """The width of the interval around each prediction of a regression, by the validation nodes.
+
+    ``half_width`` is in the units of the target; ``None`` if there are too few validation nodes.
+    """
+    outputs, y = split_outputs(scored, ("val",), CALIBRATION_NODES)["val"]
+    half_width = conformal_half_width(y.double() - spec.values(outputs), INTERVAL_LEVEL)
+    return {"level": INTERVAL_LEVEL, "half_width": half_width}
 
 
 def evaluation_graphs(graph: Graph, settings: Settings) -> list[Graph]:

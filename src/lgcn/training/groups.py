@@ -7,7 +7,7 @@ values for other graphs. This module does not import torch, so that a mistake is
 import sys
 from collections.abc import Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from lgcn.errors import UsageError
+from lgcn.training.metric_names import FACTS, known_metric
 from lgcn.utils.choices import Activation, StartNodes
 from lgcn.utils.limits import MAX_PARTS
 from lgcn.utils.sizes import parse_memory
@@ -36,6 +37,10 @@ def _check_memory(text: str) -> str:
     return text
 
 
+def _choices(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
@@ -49,7 +54,9 @@ class Group(BaseModel):
     @classmethod
     def _read_none(cls, value: Any, info: ValidationInfo) -> Any:
         """TOML has no null: the string "none" means None, or the choice "none" if there is one."""
-        allowed = get_args(cls.model_fields[info.field_name or ""].annotation)
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        # Also the choices of a Literal that is one of several types.
+        allowed = [one for kind in get_args(annotation) for one in (kind, *_choices(kind))]
         if isinstance(value, str) and value.lower() == "none" and NoneType in allowed:
             return None
         return "none" if value is None and "none" in allowed else value
@@ -89,7 +96,8 @@ def _shown(value: Any) -> str:
 def _wants(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         kinds = [kind for kind in schema["anyOf"] if kind.get("type") != "null"]
-        return f"{' or '.join(map(_wants, kinds))}, or none"
+        no_value = ", or none" if len(kinds) < len(schema["anyOf"]) else ""
+        return f"{' or '.join(map(_wants, kinds))}{no_value}"
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     kind = schema.get("type")
@@ -97,6 +105,8 @@ def _wants(schema: Mapping[str, Any]) -> str:
         return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
     if kind == "array":
         return f"a list whose items are each {_wants(schema['items'])}"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+        return f"a table whose values are each {_wants(schema['additionalProperties'])}"
     return {"boolean": "true or false", "string": "a string"}.get(str(kind), "a table of options")
 
 
@@ -275,6 +285,11 @@ class OptimisationSettings(Group):
     sharpen: float = Field(
         0.3, ge=0.1, description="temperature of the target that the views agree on"
     )
+    class_weight: Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]] = Field(
+        "none",
+        description="weight of each class in the loss: balanced (inverse to its number of training "
+        "nodes), or a table of class names with numbers; others have 1",
+    )
     max_epochs: Int = Field(300, ge=1, description="epochs at most")
     max_steps: Int | None = Field(None, ge=1, description="optimiser steps at most")
     patience: Int = Field(
@@ -291,6 +306,17 @@ class EvaluationSettings(Group):
         "is large)",
     )
     evaluate_every: Int = Field(1, ge=1, description="epochs between evaluations")
+    metric: Annotated[str, AfterValidator(known_metric)] = Field(
+        "auto",
+        description="what chooses the epoch and is reported: "
+        f"{', '.join(FACTS)} (auto: accuracy, micro_f1 or r2, by the task)",
+    )
+    threshold: Literal["auto", "tuned"] | Annotated[float, Field(ge=0, le=1)] = Field(
+        "auto",
+        description="probability from which on the second of two classes is predicted, or tuned on "
+        "validation nodes by the metric (auto: tuned if you name a metric that depends on it, "
+        "else 0.5)",
+    )
 
 
 class HardwareSettings(Group):

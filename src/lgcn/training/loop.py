@@ -17,17 +17,25 @@ from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.checkpoints import restore, save
-from lgcn.training.checks import check_k, check_trainable
+from lgcn.training.checks import check_k, check_metric, check_trainable
 from lgcn.training.divergence import check_finite
-from lgcn.training.evaluation import evaluate, evaluation_graphs, score_graphs, whole_graphs
+from lgcn.training.evaluation import (
+    SplitScores,
+    evaluate,
+    evaluation_graphs,
+    score_graphs,
+    whole_graphs,
+)
 from lgcn.training.interrupts import stop_request
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.record import run_record
 from lgcn.training.run_folder import Run
+from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
 from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
+from lgcn.training.weights import training_graph
 from lgcn.utils.generators import Generators, initializing_from, random_seed
 from lgcn.utils.progress import OnEpoch
 
@@ -76,6 +84,7 @@ def train(
     settings = settings.resolve(graph)
     spec = ModelSpec.of(graph)
     spec.check_memory(settings)
+    scoring = Scoring.of(settings, spec)
     device = pick_device(settings.hardware.device)
     check_k(graph, settings, spec.build_without_memory(settings), device)
     run = None if out is None else Run(out)
@@ -90,6 +99,7 @@ def train(
         if run is not None and resume:
             state, best = restore(run, settings, spec, model, optimizer, best)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
+        check_metric(graph, evaluated, scoring.metric)
         if run is not None and not resume:
             stack.enter_context(run.begin(settings, spec, graph.encoder, overwrite=overwrite))
         started, saved = time.monotonic() - state.seconds, time.monotonic()
@@ -110,9 +120,10 @@ def train(
 
             # Evaluate, record, and keep the best weights.
             if epoch % settings.evaluation.evaluate_every == 0 or _at_the_limit(state, settings):
-                scores = evaluate(model, evaluated, ("val", "test"))
+                scores = evaluate(model, evaluated, ("val", "test"), scoring)
                 check_finite("validation loss", scores["val"]["loss"], epoch, graph, settings, run)
-                if state.record(_history_entry(epoch, train_loss, scores)):
+                entry = _history_entry(epoch, train_loss, scores)
+                if state.record(entry, greater_is_better=scoring.greater_is_better):
                     best = _copy_weights(model)
             if on_epoch is not None:
                 on_epoch(state)
@@ -132,7 +143,7 @@ def train(
         if settings.evaluation.evaluate_on == "sampled":
             evaluated = whole_graphs(graph)  # the final scores are exact, over all nodes
         scored = score_graphs(model, evaluated, settings)
-        record = run_record(model, graph, settings, loader, state, rates, scored)
+        record = run_record(model, graph, settings, loader, state, rates, scored, scoring)
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
             with run.resumable():
@@ -170,7 +181,7 @@ def _prepare(
         model = spec.build(settings)
     model = model.to(device)
     optimizer = make_optimizer(model, settings)
-    loader = make_loader(graph, settings)
+    loader = make_loader(training_graph(graph, settings, spec), settings)
     fixed = isinstance(loader, GraphLoader) or not loader.resample
     return model, optimizer, loader, Step(model, optimizer, settings, device, fixed, generators)
 
@@ -221,9 +232,7 @@ def _out_of_patience(state: State, settings: Settings) -> bool:
     return bool(state.history) and waited >= settings.optimisation.patience
 
 
-def _history_entry(
-    epoch: int, train_loss: float, scores: Mapping[str, Mapping[str, float]]
-) -> dict[str, Any]:
+def _history_entry(epoch: int, train_loss: float, scores: SplitScores) -> dict[str, Any]:
     return {
         "epoch": epoch,
         "train_loss": train_loss,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from lgcn.errors import START_AGAIN, CheckpointError, DataError, UsageError, one_line
 from lgcn.training.groups import LGCNSettings
+from lgcn.training.metric_names import NODES_HAVE
+from lgcn.utils.choices import Task
 from lgcn.utils.limits import MAX_CLASSES
 from lgcn.utils.memory import check_memory
 from lgcn.utils.stored_json import strings
@@ -28,28 +31,63 @@ TRAINED = 4  # tensors per weight in training: the weight, its gradient and two 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a model was built for. Graphs to predict must match it."""
+    """What a model was built for. Graphs to predict must match it.
+
+    Args:
+        num_features: Features per node.
+        num_classes: Outputs of the network: one per class or label, one for a regression.
+        task: What it predicts, see `lgcn.Graph.task`. (default: ``"classification"``)
+        label_names: The names of the classes or labels. (default: their numbers)
+        target_mean, target_scale: For a regression, mean and standard deviation of the training
+            targets. The network predicts targets minus the mean, divided by the deviation.
+            (default: 0 and 1)
+    """
 
     num_features: int
     num_classes: int
-    multi_label: bool
+    task: Task = "classification"
     label_names: tuple[str, ...] | None = None
+    target_mean: float = 0.0
+    target_scale: float = 1.0
 
     @classmethod
     def of(cls, graph: Graph) -> ModelSpec:
-        return cls(graph.num_features, graph.num_classes, graph.multi_label, graph.label_names)
+        """What a model that is trained on the graph is built for."""
+        spec = cls(graph.num_features, graph.num_outputs, graph.task, graph.label_names)
+        if spec.task != "regression":
+            return spec
+        assert graph.y is not None
+        assert graph.train_mask is not None
+        targets = graph.y[graph.train_mask.to(graph.y.device)].double().cpu().numpy()
+        mean, scale = float(targets.mean()), float(targets.std())
+        return replace(spec, label_names=None, target_mean=mean, target_scale=scale)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
         """The stored specification, checked; raises ValueError or TypeError."""
+        stored = dict(stored)
+        if "task" not in stored:  # files of earlier versions
+            several = stored.pop("multi_label")
+            if not isinstance(several, bool):
+                raise ValueError("multi_label must be true or false")
+            stored["task"] = "multilabel" if several else "classification"
         spec = cls(**stored)
         for key in ("num_features", "num_classes"):
             if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
                 raise ValueError(f"{key} must be a positive whole number")
         if spec.num_classes > MAX_CLASSES:
             raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
-        if not isinstance(spec.multi_label, bool):
-            raise ValueError("multi_label must be true or false")
+        if spec.task not in get_args(Task):
+            raise ValueError(f"task must be one of {', '.join(get_args(Task))}")
+        for key in ("target_mean", "target_scale"):
+            value = getattr(spec, key)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not math.isfinite(value):
+                raise ValueError(f"{key} must be a finite number")
+        if spec.target_scale <= 0:
+            raise ValueError("target_scale must be above 0")
+        if spec.task == "regression" and (spec.num_classes != 1 or spec.label_names is not None):
+            raise ValueError("a regression must have one output and no label_names")
         if spec.label_names is None:
             return spec
         try:
@@ -61,8 +99,27 @@ class ModelSpec:
         return replace(spec, label_names=tuple(names))
 
     @property
+    def multi_label(self) -> bool:
+        """Whether a node can have several labels."""
+        return self.task == "multilabel"
+
+    def values(self, outputs: Tensor) -> Tensor:
+        """The predictions of a regression in the units of the target, [nodes], in float64.
+
+        Args:
+            outputs: Those of the network, [nodes, 1].
+        """
+        return outputs.detach().double().reshape(-1) * self.target_scale + self.target_mean
+
+    def standardised(self, y: Tensor) -> Tensor:
+        """The targets of a regression in the units of the network, in float32."""
+        return ((y.double() - self.target_mean) / self.target_scale).float()
+
+    @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes or labels; their numbers if they have no names."""
+        """The names of the classes or labels, by default their numbers; none for a regression."""
+        if self.task == "regression":
+            return ()
         return self.label_names or tuple(str(number) for number in range(self.num_classes))
 
     def build(self, settings: Settings) -> Module:
@@ -106,11 +163,10 @@ class ModelSpec:
                 f"the model wants {self.num_features} features per node, "
                 f"{graph.name} has {graph.num_features}"
             )
-        if graph.y is not None and graph.multi_label != self.multi_label:
-            kinds = {True: "several labels per node", False: "one class per node"}
+        if graph.y is not None and graph.task != self.task:
             raise UsageError(
-                f"the model predicts {kinds[self.multi_label]}, "
-                f"{graph.name} has {kinds[graph.multi_label]}"
+                f"the model predicts {NODES_HAVE[self.task]}, "
+                f"{graph.name} has {NODES_HAVE[graph.task]}"
             )
         if graph.y is not None and graph.num_classes > self.num_classes:
             raise UsageError(

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from dataclasses import replace
 from typing import Any
 
 from torch.nn import Module
@@ -9,8 +10,8 @@ from torch.nn import Module
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
-from lgcn.training import metrics
-from lgcn.training.evaluation import Scored, calibration, split_scores
+from lgcn.training.evaluation import Scored, calibration, interval, split_outputs, split_scores
+from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.state import Rates, State
 
@@ -25,21 +26,31 @@ def run_record(
     state: State,
     rates: Rates,
     scored: Scored,
+    scoring: Scoring,
 ) -> dict[str, Any]:
     """Scores, calibration and speed of a training.
 
     Args:
         model: The model with the best weights.
-        graph, settings, loader, state, rates: Those of the training.
+        graph, settings, loader, state, rates, scoring: Those of the training.
         scored: The final scores of all nodes.
     """
-    scores = split_scores(scored, ("val", "test"))
+    calibrated: dict[str, Any] = {"threshold": None}
+    if graph.task == "regression":
+        calibrated["interval"] = interval(scored, scoring.spec)
+    else:
+        calibrated |= calibration(scored)
+        scoring = replace(scoring, temperature=calibrated["temperature"])
+    if graph.task == "classification" and scoring.spec.num_classes == 2:
+        scoring = scoring.tuned(*split_outputs(scored, ("val",))["val"])
+        calibrated["threshold"] = 0.5 if scoring.threshold is None else scoring.threshold
+    scores = split_scores(scored, ("val", "test"), scoring)
     test = scores.get("test", {})
     record: dict[str, Any] = {
         "model": settings.model.name,
         "dataset": settings.dataset,
         "graph": graph.name,
-        "metric": metrics.metric_name(graph.multi_label),
+        "metric": scoring.metric,
         "seed": settings.seed,
         "val_score": scores["val"]["score"],
         "test_score": test.get("score"),
@@ -54,7 +65,7 @@ def run_record(
     if graph.multi_label:
         record["test_label_accuracy"] = test.get("label_accuracy")
     speed = rates.record(loader) if isinstance(loader, BatchLoader) else {}
-    return {**record, **calibration(scored), **speed}
+    return {**record, **calibrated, **speed}
 
 
 def _nodes_per_batch(loader: BatchLoader | GraphLoader) -> list[int]:

@@ -304,6 +304,28 @@ class Run:
             )
         return float(value)
 
+    def threshold(self) -> float | None:
+        """The decision threshold of two classes; ``None`` if the run has none."""
+        value = self.result().get("threshold")
+        if value is None or (_is_number(value) and 0 <= value <= 1):
+            return value
+        raise CheckpointError(
+            f"{self.folder / 'result.json'} is damaged: threshold must be a number from 0 to 1"
+        )
+
+    def interval(self) -> tuple[float, float | None]:
+        """The level of the interval around predictions, and half its width if it is known."""
+        stored = self.result().get("interval")
+        if isinstance(stored, dict) and set(stored) == {"level", "half_width"}:
+            level, half = stored["level"], stored["half_width"]
+            known = half is None or (_is_number(half) and 0 <= half < float("inf"))
+            if _is_number(level) and 0 < level < 1 and known:
+                return float(level), None if half is None else float(half)
+        raise CheckpointError(
+            f"{self.folder / 'result.json'} is damaged: interval must have a level from 0 to 1 and "
+            "a half_width of at least 0"
+        )
+
     def encoder(self) -> FeatureEncoder | None:
         """How the columns of tables become features; ``None`` if the features did not come so."""
         if not self.has_encoder:
@@ -378,6 +400,10 @@ class Run:
         for path in self.folder.glob("checkpoint-*.safetensors"):
             if CHECKPOINT.fullmatch(path.name) and path.name != keep:
                 path.unlink(missing_ok=True)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _sha256(path: Path) -> str:

@@ -26,15 +26,24 @@ class State:
     rates: str = ""  # speed of loader and model, to be shown
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def record(self, entry: dict[str, Any]) -> bool:
-        """Adds an evaluated epoch to the history; says whether it is the best so far."""
+    def record(self, entry: dict[str, Any], *, greater_is_better: bool = True) -> bool:
+        """Adds an evaluated epoch to the history; says whether it is the best so far.
+
+        Args:
+            entry: The epoch with its losses and scores.
+            greater_is_better: The direction of the score. (default: ``True``)
+        """
+        first, sign = not self.best_epoch, 1 if greater_is_better else -1
         self.history.append(entry)
         val_score, test_score = entry["val_score"], entry["test_score"]
-        if val_score >= self.released_val_score:
+        if first or sign * val_score >= sign * self.released_val_score:
             self.released_val_score = val_score
             if test_score is not None:
-                self.released_test_score = max(test_score, self.released_test_score or 0.0)
-        better = (val_score, -entry["val_loss"]) > (self.best_val_score, -self.best_val_loss)
+                before = self.released_test_score
+                scores = [test_score] if before is None else [test_score, before]
+                self.released_test_score = max(scores, key=lambda score: sign * score)
+        rank = (sign * val_score, -entry["val_loss"])
+        better = first or rank > (sign * self.best_val_score, -self.best_val_loss)
         if better:
             self.best_epoch = entry["epoch"]
             self.best_val_score, self.best_val_loss = val_score, entry["val_loss"]

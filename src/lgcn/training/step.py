@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.training import metrics
-from lgcn.training.agreement import agreement, agreement_weight
+from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
 from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
@@ -102,7 +102,10 @@ class Step:
         ]
         loss = torch.stack(losses).mean()
         if chosen.agreement:
-            apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
+            if batch.graph.task == "regression":
+                apart = deviation(views)
+            else:
+                apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
             loss = loss + self.agreement_weight * apart
         return loss
 
@@ -132,9 +135,15 @@ class _Batch:
         mask = source.train_mask
         nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
         weight = source.node_weight
+        if source.sample_weight is not None:
+            of_user = source.sample_weight
+            # Weights of start nodes already make the sum of losses a mean; else divide by the sum.
+            weight = of_user if weight is None else of_user * weight
         if weight is not None:  # nodes without weight add nothing to the loss
             nodes = nodes[weight[nodes] > 0]
             weight = weight[nodes].to(device)
+            if source.node_weight is None:
+                weight = weight / weight.sum()
         y = source.y[nodes].to(device)
         return cls(source, _with_float_features(source).to(device), nodes.to(device), y, weight)
 

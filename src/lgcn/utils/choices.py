@@ -5,6 +5,8 @@ Nothing here imports torch, so that a wrong name is reported at once.
 
 from typing import Literal, get_args
 
+# What is predicted for a node: its class, several labels, or a number.
+Task = Literal["classification", "multilabel", "regression"]
 # All but "none" are functions of torch.nn.functional.
 Activation = Literal["none", "relu", "elu", "gelu"]
 ACTIVATIONS: tuple[str, ...] = get_args(Activation)

@@ -13,7 +13,8 @@ from torch import Tensor
 from lgcn.errors import UsageError
 from lgcn.graph import SPLITS, Graph
 from lgcn.paper.baselines.random_walks import walk_passes
-from lgcn.training.metrics import label_accuracy, metric_name, score
+from lgcn.training.metric_names import default_metric
+from lgcn.training.metrics import label_accuracy, score
 
 # Candidates for C, the inverse of the regularisation. The validation score decides.
 INVERSE_REGULARISATION = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -67,7 +68,7 @@ def train_deepwalk(
     val_score, inverse, classifier = _best_classifier(graph, embeddings)
     seconds = time.perf_counter() - began
     record = {
-        "metric": metric_name(graph.multi_label),
+        "metric": default_metric(graph.task),
         "seed": seed,
         "val_score": val_score,
         "test_score": None,
