@@ -10,6 +10,7 @@ import networkx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
@@ -53,13 +54,13 @@ def targets(graph: Graph) -> Any:
     """Numbers that a node's neighbours decide, with a mean far from 0."""
     assert graph.x is not None
     mean = graph.adjacency(normalize=True, self_loops=True)
-    rows = torch.sparse_csr_tensor(mean.rowptr, mean.col, mean.weight, (200, 200))
-    smooth = rows.to_dense() @ graph.x
-    return 1000 + 50 * smooth[:, 0].double().numpy()
+    matrix = scipy.sparse.csr_matrix((mean.weight, mean.col, mean.rowptr), (200, 200))
+    return 1000 + 50 * (matrix @ graph.x[:, 0].double().numpy())
 
 
 def learner(**given: Any) -> Any:
-    return small(LGCNRegressor, **{"max_epochs": 60, "hidden_channels": 16, **given})
+    options = {"max_epochs": 60, "hidden_channels": 16, "settings": {"labels": "many"}}
+    return small(LGCNRegressor, **{**options, **given})
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +189,6 @@ def test_forms_of_targets(graph: Graph, y: Any) -> None:
         (np.zeros(9), "inconsistent numbers of samples"),
         (np.zeros(200, dtype="datetime64[s]"), "y must hold numbers"),
         (np.full(200, 3.0), "target 3"),
-        (np.zeros(200, dtype=complex), "y must hold numbers"),
         (None, "requires y to be passed.* pass one number per node, NaN"),
     ],
 )
@@ -255,7 +255,7 @@ def test_warm_start(graph: Graph, y: Any) -> None:
 
 def test_sub_graphs(graph: Graph, y: Any) -> None:
     x, _, edges = parts(graph)
-    model = learner(training="subgraph", max_nodes=80).fit(x, y, edges)
+    model = learner(training="subgraph", max_nodes=80, max_epochs=20).fit(x, y, edges)
     assert model.score(None, y) > 0.3
 
 
@@ -264,9 +264,10 @@ def test_sample_weights_count(graph: Graph, y: Any) -> None:
     x = np.ones((200, 3), dtype=np.float32)
     values = np.where(np.arange(200) % 2, 0.0, 10.0)
     means = []
+    last = {"evaluate_every": 60}  # validation scores have no weights, so they choose no epoch
     for heavy in (0, 1):
         weight = np.where(np.arange(200) % 2 == heavy, 9.0, 1.0)
-        model = learner(metric="mae").fit(x, values, sample_weight=weight)
+        model = learner(settings=last).fit(x, values, sample_weight=weight)
         means.append(model.predict().mean())
     assert means[0] > 6 > 4 > means[1]
 

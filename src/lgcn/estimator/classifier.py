@@ -286,7 +286,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         self.multi_label_ = run.spec.multi_label
         self.label_names_ = run.class_names
         self.temperature_ = run.temperature
-        self.threshold_ = run.threshold
+        two_classes = run.spec.num_classes == 2 and not run.spec.multi_label
+        self.threshold_ = run.threshold if two_classes else None
         if self.multi_label_:
             self.classes_ = np.arange(run.spec.num_classes)
         else:
@@ -306,7 +307,9 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
 
     def _classes_of(self, logits: Tensor) -> Array:
         chances = self._chances(logits)
+        found: Array
         if self.multi_label_:
-            return (chances > 0.5).long().cpu().numpy()
-        found: Array = self.classes_[decide(chances, self.threshold_).cpu().numpy()]
+            found = (chances > 0.5).long().cpu().numpy()
+        else:
+            found = self.classes_[decide(chances, self.threshold_).cpu().numpy()]
         return found

@@ -158,7 +158,9 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
         self.interval_ = self.result_["interval"]
 
     def _restore(self, run: TrainedRun) -> None:
-        self.interval_ = run.interval
+        assert run.interval is not None  # it is a regression
+        level, half_width = run.interval
+        self.interval_ = {"level": level, "half_width": half_width}
 
     def _to_json(self) -> dict[str, Any]:
         return {}

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,15 @@ CHECKPOINT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training: the model with the best weights, and the record of the run."""
+    """A finished training: the model with the best weights, its specification, and the record.
+
+    The history is the losses and scores of the epochs.
+    """
 
     model: Module
     record: dict[str, Any]
+    spec: ModelSpec
+    history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def test_score(self) -> float | None:
@@ -148,7 +153,7 @@ def train(
         if run is not None:
             with run.resumable():
                 run.finish(best, {**record, "history": state.history})
-    return Result(model.eval(), record)
+    return Result(model.eval(), record, spec, state.history)
 
 
 def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
