@@ -53,6 +53,13 @@ def _flags(
         str | None,
         _option("Separates several labels in one cell, such as ';'. Default: one label per cell."),
     ] = None,
+    task: Annotated[
+        str | None,
+        _option(
+            "What numbers in the label column are: regression predicts them, classification takes "
+            "each for a class. Default: auto, which asks if in doubt.",
+        ),
+    ] = None,
     id_column: Annotated[
         str | None, _column("Column of the node ids. Default: id, node, node_id, or the first.")
     ] = None,
@@ -68,6 +75,9 @@ def _flags(
     directed: Annotated[
         bool, _option("Only an edge's target learns from its source.", "--directed")
     ] = False,
+    sample_weight_column: Annotated[
+        str | None, _column("Column with each node's weight in the training loss. Default: all 1.")
+    ] = None,
     split_column: Annotated[
         str | None, _column("Column that says train, val or test. Default: a random split.")
     ] = None,

@@ -145,3 +145,15 @@ def labelled_nodes(graph: Graph) -> int:
         return int((~graph.unlabelled()).sum())
     masks = [mask for split in SPLITS if (mask := graph.mask(split)) is not None]
     return int(torch.stack(masks).any(dim=0).sum()) if masks else graph.num_nodes
+
+
+def target_summary(graph: Graph) -> dict[str, float] | None:
+    """Range, mean and standard deviation of the known targets of a regression."""
+    if graph.y is None or graph.task != "regression":
+        return None
+    targets = graph.y[~graph.unlabelled()].double().numpy()
+    if not len(targets):
+        return None
+    names = ("smallest", "mean", "largest", "deviation")
+    numbers = (targets.min(), targets.mean(), targets.max(), targets.std())
+    return {name: float(number) for name, number in zip(names, numbers, strict=True)}

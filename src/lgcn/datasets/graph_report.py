@@ -14,6 +14,7 @@ from lgcn.datasets.graph_counts import (
     edge_counts,
     homophily,
     labelled_nodes,
+    target_summary,
 )
 from lgcn.datasets.report_warnings import warnings_of
 from lgcn.graph import SPLITS, Graph
@@ -41,13 +42,15 @@ class GraphReport:
         degree_histogram: Nodes by number of neighbours, in powers of two.
         features: Features per node.
         columns: Name, kind and number of features of each column they were made from.
-        labels: "one per node", "several per node" or "none".
+        labels: "one per node", "several per node", "a number per node" or "none".
         classes: Labelled nodes of each class, or nodes that have each label.
         labelled_nodes: Nodes of a known class; with several labels, nodes in a split.
         splits: Nodes in each split.
         homophily: Share of the edges between labelled nodes that join nodes of one class, without
             self-loops. `None` if there is no such edge, or nodes can have several labels.
         homophily_by_chance: What random edges between the same edge ends would give.
+        target: Of a regression, smallest, mean and largest target and their standard deviation.
+            `None` otherwise.
         suggested_k: See `lgcn.graph.statistics.suggest_k`.
         imported: Counts of the import: rows, duplicates, self-loops and the like.
         notes: Notes of the import and of the encoder.
@@ -76,6 +79,7 @@ class GraphReport:
     homophily: float | None
     homophily_by_chance: float | None
     suggested_k: int
+    target: dict[str, float] | None = None
     imported: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -116,11 +120,6 @@ def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
         notes = list(imported.notes)  # with those of the encoder
     else:
         notes = [] if encoder is None else list(encoder.notes)
-    labels = "one per node"
-    if graph.y is None:
-        labels = "none"
-    elif graph.multi_label:
-        labels = "several per node"
     report = GraphReport(
         name=graph.name,
         nodes=graph.num_nodes,
@@ -136,7 +135,7 @@ def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
         degree_histogram=degree_histogram(degree),
         features=graph.num_features,
         columns=[] if encoder is None else [column._asdict() for column in encoder.columns],
-        labels=labels,
+        labels=_labels(graph),
         classes=class_counts(graph),
         labelled_nodes=labelled_nodes(graph),
         splits={
@@ -145,10 +144,18 @@ def check_graph(graph: Graph, imported: Any = None) -> GraphReport:
         homophily=share,
         homophily_by_chance=by_chance,
         suggested_k=suggest_k(graph),
+        target=target_summary(graph),
         imported={} if imported is None else dict(imported.counts),
         notes=notes,
     )
     return replace(report, warnings=warnings_of(graph, report, degree))
+
+
+def _labels(graph: Graph) -> str:
+    if graph.y is None:
+        return "none"
+    kinds = {"multilabel": "several per node", "regression": "a number per node"}
+    return kinds.get(graph.task, "one per node")
 
 
 def graph_sizes(graph: Graph) -> dict[str, Any]:
@@ -164,7 +171,7 @@ def graph_sizes(graph: Graph) -> dict[str, Any]:
         "isolated_nodes": int((degree == 0).sum()),
         "features": graph.num_features,
         "classes": graph.num_classes,
-        "labels": "several per node" if graph.multi_label else "one per node",
+        "labels": "one per node" if graph.y is None else _labels(graph),
         "setting": "inductive" if graph.inductive else "transductive",
     }
     for split in SPLITS:

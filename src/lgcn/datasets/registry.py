@@ -140,11 +140,12 @@ DATASETS = {
             **dict.fromkeys(("source_column", "target_column"), types.text_or_none),
             **dict.fromkeys(("weight_column", "label_separator"), types.text_or_none),
             **dict.fromkeys(("delimiter", "name"), types.text_or_none),
+            "sample_weight_column": types.text_or_none,
             **dict.fromkeys(("label_column", "ignore_columns"), types.texts),
             **dict.fromkeys(("numeric_columns", "categorical_columns"), types.texts),
             "text_columns": types.texts,
             **dict.fromkeys(("labels_per_class", "val", "test"), types.number_or_none),
-            **dict.fromkeys(("unknown_nodes", "encoding"), types.text),
+            **dict.fromkeys(("unknown_nodes", "encoding", "task"), types.text),
             "split_seed": types.number,
             "directed": types.flag,
             # Not encoder and label_names: a run folder keeps these in separate files.

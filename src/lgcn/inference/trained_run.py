@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from lgcn.utils.progress import OnProgress
 
 # Options of tables that only matter in training.
-_OF_TRAINING = ("split_column", "labels_per_class", "val", "test", "split_seed")
+_OF_TRAINING = (
+    "sample_weight_column",
+    "split_column",
+    "labels_per_class",
+    "val",
+    "test",
+    "split_seed",
+)
 # Data that are not a user's tables.
 _NOT_TABLES = ("graph", "dataset", "store", "root")
 
@@ -432,7 +439,9 @@ class TrainedRun:
         if labels is Labels.IF_PRESENT and not _has_labels(options):
             labels = Labels.IGNORED
         if labels is Labels.IGNORED:
-            dropped += ["label_column", "label_separator"]
+            dropped += ["label_column", "label_separator", "task"]
+        elif self.spec.task != "multilabel":  # a store's run does not name the task of tables
+            options["task"] = self.spec.task
         return {key: value for key, value in options.items() if key not in dropped}
 
     def _load(self, data: NewData, source: GraphSource | None) -> _Loaded:

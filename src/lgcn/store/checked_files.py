@@ -180,7 +180,9 @@ def _limits(
     if "y" in arrays:
         matrix = header["multi_label"]
         high = 2 if matrix else MAX_CLASSES if num_classes is None else num_classes
-        found["y"] = _between(0 if matrix else -1, high)
+        numbers = arrays["y"].dtype == "float64"
+        found["y"] = _numbers_or_nan if numbers else _between(0 if matrix else -1, high)
+    found["sample_weight"] = _weights
     return found
 
 
@@ -202,6 +204,15 @@ def _between(low: int, high: int) -> Check:
 
 def _finite(values: Any) -> str | None:
     return None if bool(np.isfinite(values).all()) else "its values must be finite numbers"
+
+
+def _numbers_or_nan(values: Any) -> str | None:
+    return "its values must be finite numbers, or NaN" if bool(np.isinf(values).any()) else None
+
+
+def _weights(values: Any) -> str | None:
+    sound = bool((np.isfinite(values) & (values >= 0)).all())
+    return None if sound else "its values must be finite numbers of at least 0"
 
 
 def _truths(values: Any) -> str | None:

@@ -47,6 +47,7 @@ DTYPES: dict[str, Any] = {
     "float16": np.dtype("<f2"),
     "bfloat16": np.dtype("<u2"),
     "float32": np.dtype("<f4"),
+    "float64": np.dtype("<f8"),
 }
 
 _Shapes = dict[str, tuple[str, ...]]
@@ -66,7 +67,9 @@ ARRAYS: dict[str, _Shapes] = {
     "x_rowptr": dict.fromkeys(_COLUMNS, ("N+1",)),
     "x_col": dict.fromkeys(_COLUMNS, ("Z",)),
     "x_values": dict.fromkeys(("float32", "float16", "bfloat16"), ("Z",)),
-    "y": {"int64": ("N",), "uint8": ("N", "L")},
+    # Classes, labels, or the targets of a regression.
+    "y": {"int64": ("N",), "uint8": ("N", "L"), "float64": ("N",)},
+    "sample_weight": _VECTOR,
     "train_mask": _MASK,
     "val_mask": _MASK,
     "test_mask": _MASK,
@@ -187,6 +190,10 @@ def _check_company(
     refuse(
         multi_label != (y is not None and y.dtype == "uint8"),
         "multi_label must be true if and only if y is a matrix of labels",
+    )
+    refuse(
+        y is not None and y.dtype == "float64" and header["label_names"] is not None,
+        "label_names must be null if y holds numbers",
     )
     for name, count in (("col", sizes["N"]), ("x_col", sizes["F"])):
         refuse(

@@ -27,6 +27,7 @@ from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
 from lgcn.tables.table_source import TableSource
+from lgcn.tables.targets import read_sample_weight
 from lgcn.utils.progress import OnProgress
 from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import format_memory
@@ -178,7 +179,7 @@ def write_nodes(
         on_progress: Is told how far the second reading is.
     """
     whole = [*options.label_columns]
-    whole += [] if options.split_column is None else [options.split_column]
+    whole += options.other_columns
     stream = NodeStream(source, [*whole, find_id_column(source, id_column)], memory)
     table, ids, index = read_nodes(stream, id_column, options, ignore, notes)
     num_nodes = len(ids)
@@ -192,7 +193,12 @@ def write_nodes(
             labels = options.labels(table, first_line)
             masks = options.split(table, labels, first_line)
             _write_labels(writer, labels.y, masks)
-            header["label_names"] = labels.names
+            if options.sample_weight_column is not None:
+                weight = read_sample_weight(
+                    table, options.sample_weight_column, labels.known, first_line=first_line
+                )
+                writer.append("sample_weight", "float32").write(weight.numpy())
+            header["label_names"] = labels.names or None
             notes += [f"{source.name}: {note}" for note in labels.notes]
             allowed = ~(masks[1] | masks[2]).numpy()
             del labels, masks
@@ -217,6 +223,8 @@ def write_nodes(
 def _write_labels(writer: StoreWriter, y: Any, masks: Any) -> None:
     if y.dim() == 2:
         writer.append("y", "uint8", y.size(1)).write(y.to(torch.uint8).numpy())
+    elif y.is_floating_point():
+        writer.append("y", "float64").write(y.numpy())
     else:
         writer.append("y", "int64").write(y.numpy())
     for split, mask in zip(("train", "val", "test"), masks, strict=True):

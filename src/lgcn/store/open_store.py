@@ -46,6 +46,7 @@ class Store:
         if "x_scale" in self._maps:
             scale = torch.stack([self._tensor("x_scale"), self._tensor("x_offset")])
         same = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "degree", "ptr")
+        same += ("sample_weight",)
         tensors: dict[str, Any] = {name: self._tensor(name) for name in same if name in self._maps}
         return Graph._trusted(
             self._tensor("rowptr"),

@@ -51,6 +51,8 @@ def write_store(
             write_features(writer, graph, features)
         if graph.y is not None:
             _write_labels(writer, graph.y)
+        if graph.sample_weight is not None:
+            writer.append("sample_weight", "float32").write(graph.sample_weight.float().numpy())
         for name in ("train_mask", "val_mask", "test_mask", "ptr"):
             value = getattr(graph, name)
             if value is not None:
@@ -159,6 +161,9 @@ def encode_features(values: Any, features: FeatureKind, scale: Any = None) -> An
 
 
 def _write_labels(writer: StoreWriter, y: Tensor) -> None:
+    if y.dim() == 1 and y.is_floating_point():
+        writer.append("y", "float64").write(y.double().numpy())
+        return
     if y.dim() == 1:
         writer.append("y", "int64").write(y.long().numpy())
         return

@@ -16,8 +16,17 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npz")
 EDGE_SUFFIXES = (*SUFFIXES, ".npy")  # of edges for a store
 BINARY = (".parquet", ".npz", ".npy")
 
+# What numbers in the label column are: to be found out, classes, or numbers to predict.
+TASKS = ("auto", "classification", "regression")
+
 # The arguments that name columns, of the node table and of the edge table.
-OF_NODES = ("id_column", "label_column", "split_column", "ignore_columns")
+OF_NODES = (
+    "id_column",
+    "label_column",
+    "sample_weight_column",
+    "split_column",
+    "ignore_columns",
+)
 OF_FEATURES = ("numeric_columns", "categorical_columns", "text_columns")
 OF_EDGES = ("source_column", "target_column", "weight_column")
 
@@ -49,6 +58,11 @@ def check_unknown_nodes(value: Any) -> None:
         raise UsageError(f"unknown_nodes must be 'error' or 'drop', got {value!r}")
 
 
+def check_task(value: Any) -> None:
+    if value not in TASKS:
+        raise UsageError(f"task must be one of {', '.join(TASKS)}, got {value!r:.80}")
+
+
 def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
     """Raises an error for files that do not exist, and for columns that they do not have.
 
@@ -56,6 +70,7 @@ def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
         edges, nodes, **options: See `lgcn.from_tables`. Only paths are checked.
     """
     check_unknown_nodes(options.get("unknown_nodes", "error"))
+    check_task(options.get("task", "auto"))
     kinds = {
         role: table_kind(path, role)
         for role, path in (("nodes", nodes), ("edges", edges))

@@ -20,7 +20,7 @@ from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.graph.features import checked_matrix, sparse_tensor
 from lgcn.tables.edges import edge_weights, to_adjacency
-from lgcn.tables.labels import ColumnLabels, read_label_columns
+from lgcn.tables.labels import ColumnLabels
 from lgcn.tables.nodes import NodeOptions, node_data
 from lgcn.tables.open_table import read_table
 
@@ -30,6 +30,7 @@ def from_networkx(
     *,
     features: str | Sequence[str] | None = None,
     label: str | None = None,
+    task: str = "auto",
     weight: str | None = None,
     directed: bool = False,
     split: str | None = None,
@@ -49,6 +50,7 @@ def from_networkx(
             a list of numbers. (default: all but `label` and `split`; no `x` if there are none)
         label: Node attribute with the class. Nodes without it can be predicted.
             (default: no labels)
+        task: See [`from_tables`][lgcn.from_tables].
         weight: Edge attribute with a weight of at least 0. (default: all one)
         directed: Whether only an edge's target aggregates from its source, in a directed NetworkX
             graph. Edges of an undirected one always count both ways. (default: `False`, every
@@ -61,6 +63,7 @@ def from_networkx(
         raise DataError("graph must have at least one node, got none")
     options = NodeOptions(
         label_columns=[] if label is None else [label],
+        task=task,
         split_column=split,
         labels_per_class=labels_per_class,
         val=val,
@@ -109,6 +112,7 @@ def from_scipy(
     x: Any = None,
     y: Any = None,
     *,
+    task: str = "auto",
     directed: bool = False,
     labels_per_class: int | None = None,
     val: float | None = None,
@@ -126,7 +130,8 @@ def from_scipy(
         adjacency: A sparse matrix or array of shape [N, N].
         x: Features, [N, F], an array, a tensor or a sparse matrix. (default: none)
         y: Classes: integers, -1 if unknown; or names, `None` if unknown; or an [N, L] matrix
-            of zeros and ones. (default: none)
+            of zeros and ones; or, for a regression, numbers, NaN if unknown. (default: none)
+        task: See [`from_tables`][lgcn.from_tables].
         directed: Whether only an edge's target aggregates from its source. (default: `False`,
             every edge counts both ways)
         labels_per_class, val, test, split_seed: See [`from_tables`][lgcn.from_tables].
@@ -149,6 +154,7 @@ def from_scipy(
     fields: dict[str, Any] = {}
     options = NodeOptions(
         label_columns=[] if y is None else ["y"],
+        task=task,
         labels_per_class=labels_per_class,
         val=val,
         test=test,
@@ -157,7 +163,7 @@ def from_scipy(
     if x is not None:
         fields["x"] = _features(x, shape[0])
     if y is not None:
-        labels = _labels(y, shape[0])
+        labels = _labels(y, shape[0], options)
         for note in labels.notes:
             warnings.warn(note, stacklevel=2)
         masks = options.split(None, labels, None)
@@ -213,16 +219,18 @@ def _features(x: Any, num_nodes: int) -> Tensor:
     return features if features.layout == torch.sparse_csr else features.float()
 
 
-def _labels(y: Any, num_nodes: int) -> ColumnLabels:
+def _labels(y: Any, num_nodes: int, options: NodeOptions) -> ColumnLabels:
     array = np.asarray(y)
     if array.shape[:1] != (num_nodes,) or array.ndim > 2:
         raise UsageError(
             f"y must have one row per node ({num_nodes}), got shape {list(array.shape)}"
         )
+    if options.task == "regression" and array.ndim == 2:
+        raise UsageError(f"y of a regression must be one number per node, got {list(array.shape)}")
     if array.ndim == 2:
         if not np.isin(array, (0, 1)).all():
             raise UsageError("y in two dimensions must hold zeros and ones")
         return ColumnLabels(torch.tensor(array, dtype=torch.float32), (), np.ones(num_nodes, bool))
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" and options.task != "regression":
         return ColumnLabels(torch.tensor(array, dtype=torch.int64), (), array >= 0)
-    return read_label_columns(read_table({"y": array}), "y")
+    return options.labels(read_table({"y": array}), None)

@@ -52,11 +52,13 @@ def from_tables(
     nodes: Any,
     *,
     label_column: str | Sequence[str] | None = None,
+    task: str = "auto",
     id_column: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
     directed: bool = False,
+    sample_weight_column: str | None = None,
     split_column: str | None = None,
     labels_per_class: int | None = None,
     val: float | None = None,
@@ -89,12 +91,17 @@ def from_tables(
         nodes: One row per node. Columns that are not named below are features.
         label_column: The class of each node; leave cells empty for nodes to predict. Several
             columns are one label each. (default: no labels)
+        task: `"regression"` to predict the numbers in the label column, `"classification"` to use
+            each as a class. (default: `"auto"`: classes, but numbers that look like a quantity are
+            an error that asks for the task)
         id_column: The ids of the nodes. (default: `id`, `node` or `node_id`, else the first column)
         source_column, target_column: The ids of an edge's ends. (default: `source` and `target`,
             `src` and `dst`, or `from` and `to`, else the first two columns)
         weight_column: The weights of the edges, numbers of at least 0. (default: all one)
         directed: Whether only an edge's target aggregates from its source. (default: `False`,
             every edge counts both ways)
+        sample_weight_column: The weight of each node in the training loss, a number of at least 0.
+            (default: all one)
         split_column: Says train, val or test in each row. (default: a random split)
         labels_per_class: Training nodes per class. (default: a split by `val` and `test`)
         val, test: Shares of the labelled nodes for validation and test. (default: 0.2 each)

@@ -39,9 +39,9 @@ _SPLITS = {
 class ColumnLabels(NamedTuple):
     """The labels of a table's rows.
 
-    `y` is [N] with -1 if no class is known, or [N, L] of zeros and ones (rows of zeros if
-    nothing is known); `names` the classes or labels; `known` the rows that have a label;
-    `notes` what a user should know about cells that count as empty.
+    `y` is [N] with -1 if no class is known, [N, L] of zeros and ones (rows of zeros if nothing
+    is known), or for a regression [N] in float64 with NaN; `names` the classes or labels; `known`
+    the rows that have a label; `notes` what a user should know about cells that count as empty.
     """
 
     y: Tensor
@@ -57,6 +57,7 @@ def read_label_columns(
     names: Sequence[str] | None = None,
     *,
     first_line: int | None = None,
+    task: str = "auto",
 ) -> ColumnLabels:
     """Reads the label column or columns of a table.
 
@@ -76,6 +77,8 @@ def read_label_columns(
             (default: those in the table, sorted, numbers by size)
         first_line: Line of the first row in its file; messages then speak of lines. (default: of
             rows, counted from 0)
+        task: `"classification"` if numbers are surely classes. (default: `"auto"`, numbers that
+            look like a quantity are an error that asks for the task)
     """
     columns = [columns] if isinstance(columns, str) else list(columns)
     if not columns:
@@ -111,6 +114,8 @@ def read_label_columns(
             raise UsageError("label_separator must be at least one character, got an empty string")
         return _from_lists(pc.split_pattern(cells, separator), name, names, where)
     cells, notes = _without_empty(cells, name, names, minus_one=True)
+    if names is None and task == "auto":
+        _refuse_quantity(cells, name)
     classes = _classes(cells, name, names, notes)
     y = _codes(cells, name, classes, where)
     return ColumnLabels(torch.from_numpy(y), classes, y >= 0, notes)
@@ -235,6 +240,32 @@ def _classes(
     if not all(map(math.isfinite, numbers.values())):  # a class may be called "inf"
         return tuple(sorted(found))
     return tuple(sorted(found, key=lambda name: (numbers[name], name)))
+
+
+def _refuse_quantity(cells: Any, column: str) -> None:
+    """Raises DataError if the labels look like a number to predict rather than like classes.
+
+    That is: more than ten values that are not all whole numbers; or more than twenty whole numbers,
+    unless they are 0, 1, 2, ... or 1, 2, 3, ... and at most a hundred that occur five times each.
+    """
+    counts = cells.drop_null()
+    found = pc.unique(counts).to_pylist()
+    try:
+        numbers = [float(name) for name in found]
+    except ValueError:
+        return
+    if len(found) <= 10 or not all(map(math.isfinite, numbers)):
+        return
+    if all(map(float.is_integer, numbers)):
+        low, high = min(numbers), max(numbers)
+        in_order = low in (0, 1) and high - low + 1 == len(found)
+        if len(found) <= 20 or (in_order and len(found) <= min(100, len(counts) / 5)):
+            return
+    raise DataError(
+        f"label column {column!r} has {len(found)} different numbers in {len(counts)} labelled "
+        f"rows, such as {listed(found[:3])}. To predict the number, give task='regression'; if "
+        "each number is a class, give task='classification'"
+    )
 
 
 def _codes(

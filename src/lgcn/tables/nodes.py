@@ -15,10 +15,12 @@ from lgcn.errors import DataError, UsageError, did_you_mean
 from lgcn.graph import Graph
 from lgcn.graph.splits import fraction_split, random_split
 from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
+from lgcn.tables.early_checks import check_task
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.ids import NodeIndex, to_ids
 from lgcn.tables.labels import ColumnLabels, read_label_columns, read_split
 from lgcn.tables.table_source import TableSource
+from lgcn.tables.targets import read_sample_weight, read_targets
 from lgcn.utils.limits import MAX_NODES
 
 ID_NAMES = ("id", "node", "node_id")
@@ -30,6 +32,8 @@ class NodeArguments(TypedDict, total=False):
     label_column: str | Sequence[str] | None
     label_separator: str | None
     label_names: Sequence[str] | None
+    task: str
+    sample_weight_column: str | None
     split_column: str | None
     labels_per_class: int | None
     val: float | None
@@ -48,6 +52,8 @@ class NodeOptions:
     label_columns: Sequence[str] = ()
     label_separator: str | None = None
     label_names: Sequence[str] | None = None
+    task: str = "auto"
+    sample_weight_column: str | None = None
     split_column: str | None = None
     labels_per_class: int | None = None
     val: float | None = None
@@ -59,6 +65,7 @@ class NodeOptions:
     encoder: FeatureEncoder | None = None
 
     def __post_init__(self) -> None:
+        check_task(self.task)
         given = {
             "split_column": self.split_column is not None,
             "labels_per_class": self.labels_per_class is not None,
@@ -70,10 +77,10 @@ class NodeOptions:
                 f"give one of split_column, labels_per_class, and val and test, got "
                 f"{' and '.join(chosen)}. Omit all but one"
             )
+        if self.sample_weight_column is not None:
+            chosen.append("sample_weight_column")
         if chosen and not self.label_columns:
-            raise UsageError(
-                f"a split by {chosen[0]} needs labels. Name their column in label_column"
-            )
+            raise UsageError(f"{chosen[0]} needs labels. Name their column in label_column")
 
     @classmethod
     def named(cls, **arguments: Unpack[NodeArguments]) -> NodeOptions:
@@ -95,13 +102,28 @@ class NodeOptions:
 
     def labels(self, table: Any, first_line: int | None) -> ColumnLabels:
         """The labels in their columns."""
+        if self.task == "regression":
+            return read_targets(
+                table,
+                self.label_columns,
+                self.label_separator,
+                first_line=first_line,
+                need_different=self.encoder is None,
+            )
         return read_label_columns(
             table,
             self.label_columns,
             self.label_separator,
             self.label_names,
             first_line=first_line,
+            task=self.task,
         )
+
+    @property
+    def other_columns(self) -> list[str]:
+        """Columns that are neither ids, labels nor features: the split and the weights."""
+        named = (self.split_column, self.sample_weight_column)
+        return [column for column in named if column is not None]
 
     def fit_encoder(self, features: Any, rows: Any, first_line: int | None) -> FeatureEncoder:
         """An encoder of the columns, fitted to training rows and rows without a label."""
@@ -119,9 +141,10 @@ class NodeOptions:
         if self.split_column is not None:
             return read_split(table, self.split_column, labels.known, first_line=first_line)
         if self.labels_per_class is not None:
-            if labels.y.dim() == 2:
+            if labels.y.dim() == 2 or labels.y.is_floating_point():
+                found = "several labels" if labels.y.dim() == 2 else "a number each"
                 raise UsageError(
-                    "labels_per_class needs one class per node; here nodes have several labels. "
+                    f"labels_per_class needs one class per node; here nodes have {found}. "
                     "Give val and test, or split_column"
                 )
             return random_split(labels.y, self.labels_per_class, seed=self.split_seed)
@@ -146,6 +169,8 @@ def read_nodes(
     id_column = find_id_column(source, id_column)
     roles = {"id_column": [id_column], "label_column": options.label_columns}
     roles |= {"split_column": [] if options.split_column is None else [options.split_column]}
+    weight = options.sample_weight_column
+    roles |= {"sample_weight_column": [] if weight is None else [weight]}
     roles |= {"ignore_columns": ignore}
     if options.encoder is None:
         roles |= {"numeric_columns": options.numeric}
@@ -257,10 +282,14 @@ def node_data(
             labels = options.labels(table, first_line)
             notes += [f"{name}: {note}" for note in labels.notes]
             masks = options.split(table, labels, first_line)
-            fields = {"y": labels.y, "label_names": labels.names}
+            fields = {"y": labels.y, "label_names": labels.names or None}
             fields |= dict(zip(("train_mask", "val_mask", "test_mask"), masks, strict=True))
             allowed = ~(masks[1] | masks[2]).numpy()
-        no_features = {*options.label_columns, options.split_column}
+            if options.sample_weight_column is not None:
+                fields["sample_weight"] = read_sample_weight(
+                    table, options.sample_weight_column, labels.known, first_line=first_line
+                )
+        no_features = {*options.label_columns, *options.other_columns}
         features = table.select([c for c in table.column_names if c not in no_features])
         encoder = options.encoder
         if not features.column_names and not need_features:

@@ -120,6 +120,7 @@ def _sizes(report: "GraphReport") -> list[tuple[str, str]]:
         "directed" if report.directed else "undirected",
         "weighted" if report.weighted else "unweighted",
     ]
+    labels = "none" if report.target is None else report.labels
     rows = [("nodes", f"{report.nodes:,}")]
     if report.graphs > 1:
         rows.append(("graphs", f"{report.graphs:,}"))
@@ -135,9 +136,13 @@ def _sizes(report: "GraphReport") -> list[tuple[str, str]]:
         ("duplicate edges", f"{report.duplicate_edges:,}"),
         ("components", f"{report.components:,}, largest {report.largest_component:,} nodes"),
         ("features", f"{report.features:,}"),
-        ("labels", f"{report.labels}, {len(report.classes)} in all" if report.classes else "none"),
+        ("labels", f"{report.labels}, {len(report.classes)} in all" if report.classes else labels),
         ("labelled nodes", f"{report.labelled_nodes:,}"),
     ]
+    if report.target is not None:
+        target = report.target
+        spread = f"mean {target['mean']:.4g}, standard deviation {target['deviation']:.4g}"
+        rows.append(("target", f"{target['smallest']:.4g} to {target['largest']:.4g}, {spread}"))
     rows += [(f"{split} nodes", f"{number:,}") for split, number in report.splits.items()]
     if report.homophily is not None:
         rows.append(
