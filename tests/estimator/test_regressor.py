@@ -26,16 +26,18 @@ from lgcn.estimator.targets import read_numbers
 
 from .small import parts, small
 
+REPEATED = (
+    "it compares weights with repeated rows; here rows are nodes, and other rows are another graph "
+    "with other validation nodes"
+)
 # The checks of scikit-learn 1.9 that cannot apply, with the reason.
 ESTIMATOR_CHECKS_THAT_CANNOT_APPLY = {
-    check: (
-        "it compares weights with repeated rows; here rows are nodes, and other rows are another "
-        "graph with other validation nodes"
-    )
-    for check in (
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-    )
+    "check_sample_weight_equivalence_on_dense_data": REPEATED,
+    "check_sample_weight_equivalence_on_sparse_data": REPEATED,
+    "check_methods_subset_invariance": (
+        "it wants seven equal digits of predictions in float64, and networks compute in float32; "
+        "test_a_prediction_does_not_depend_on_others compares as many as float32 has"
+    ),
 }
 
 
@@ -44,7 +46,9 @@ def cannot_apply(estimator: Any) -> dict[str, str]:
 
 
 @parametrize_with_checks(
-    [LGCNRegressor(max_epochs=30, lr=0.03)], expected_failed_checks=cannot_apply
+    [LGCNRegressor(max_epochs=30, lr=0.03, hidden_channels=64)],
+    expected_failed_checks=cannot_apply,
+    xfail_strict=False,  # rounding may be the same
 )
 def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
@@ -84,6 +88,13 @@ def test_it_learns_numbers(graph: Graph, y: Any, fitted_regressor: LGCNRegressor
     assert r2_score(y[hidden], predicted[hidden]) > 0.5
     assert is_regressor(fitted_regressor)
     assert not fitted_regressor.graph_.train_mask.numpy()[hidden].any()
+
+
+def test_a_prediction_does_not_depend_on_others(graph: Graph, y: Any) -> None:
+    x, _, _ = parts(graph)
+    model = learner(max_epochs=5).fit(x, y)
+    one_by_one = np.concatenate([model.predict(row[None]) for row in x])
+    np.testing.assert_allclose(one_by_one, model.predict(x), atol=1e-5 * y.std())
 
 
 def test_scores_are_r2(y: Any, fitted_regressor: LGCNRegressor) -> None:
@@ -236,21 +247,33 @@ def test_searches(graph: Graph, y: Any) -> None:
     nodes = np.arange(150)
     grid = {"dropout": [0.0, 0.5]}
     search = GridSearchCV(
-        learner(max_epochs=20), grid, cv=2, scoring="neg_mean_absolute_error", error_score="raise"
+        learner(max_epochs=5), grid, cv=2, scoring="neg_mean_absolute_error", error_score="raise"
     )
     search.fit(nodes, y[nodes], graph=graph)
     assert search.predict(nodes).shape == (150,)
     scores = cross_val_score(learner(), nodes, y[nodes], cv=2, params={"graph": graph})
-    assert scores.min() > 0
+    assert scores.min() > 0.2
 
 
 def test_warm_start(graph: Graph, y: Any) -> None:
     x, _, edges = parts(graph)
-    model = learner(warm_start=True, max_epochs=1, lr=0.0).fit(x, y, edges)
+    model = small(LGCNRegressor, warm_start=True, max_epochs=1, lr=0.0).fit(x, y, edges)
     before = {key: value.clone() for key, value in model.model_.state_dict().items()}
     model.fit(x, y, edges)
     for key, value in model.model_.state_dict().items():
         assert torch.equal(value, before[key])
+
+
+def test_validation_nodes_have_targets_of_all_sizes(graph: Graph) -> None:
+    x, _, edges = parts(graph)
+    model = learner(max_epochs=1).fit(x, np.arange(200.0), edges)
+    tenth = np.flatnonzero(model.graph_.val_mask.numpy()) // 20
+    np.testing.assert_array_equal(np.bincount(tenth), np.full(10, 4))
+    two = learner(max_epochs=1).fit(x[:10], np.arange(10) % 2)
+    assert two.graph_.val_mask.sum() == 2
+    assert sorted(two.graph_.y[two.graph_.val_mask].tolist()) == [0, 1]
+    with pytest.raises(UsageError, match=r"n_samples=1 is too few .*validation_fraction=0"):
+        learner().fit(x[:1], [1.0])
 
 
 def test_sub_graphs(graph: Graph, y: Any) -> None:

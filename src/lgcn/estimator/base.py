@@ -319,7 +319,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
         if graph is None:
             whole = self._as_graph(X, edges, reset=not warm)
         else:
-            whole, nodes = nodes_of(graph, X, edges, directed=self.directed_)
+            whole, nodes = nodes_of(self._given_graph(graph), X, edges, type(graph))
             self._check_width(whole, reset=not warm)
         if y is not None:
             labels = self._read_y(y, warm)
@@ -335,13 +335,17 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
     def _as_graph(self, X: Any, edges: Any, reset: bool) -> Graph:
         """X as a graph, or the graph that X and edges make."""
-        graph = as_graph(X, None if reset else self.encoder_, directed=self.directed_)
+        graph = self._given_graph(X, None if reset else self.encoder_)
         if graph is None:
             return graph_of(self._features(X, reset), edges, directed=self.directed_)
         if edges is not None:
             raise UsageError("edges must be None if X is a graph, which has its own edges")
         self._check_width(graph, reset)
         return graph
+
+    def _given_graph(self, value: Any, encoder: FeatureEncoder | None = None) -> Graph | None:
+        """`value` as a graph if it is one, see `lgcn.estimator.inputs.as_graph`."""
+        return as_graph(value, encoder, directed=self.directed_, task=self._tasks[0])
 
     def _features(self, X: Any, reset: bool) -> Tensor:
         """Features as a tensor, after scikit-learn's checks."""
@@ -384,7 +388,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
     def _graph_of(self, X: Any, edges: str | None) -> Graph:
         """X as a graph, or the graph that its features belong to."""
-        graph = as_graph(X, self.encoder_, directed=self.directed_)
+        graph = self._given_graph(X, self.encoder_)
         if graph is not None:
             return self._as_graph(graph, edges, reset=False)
         x = self._features(X, reset=False)

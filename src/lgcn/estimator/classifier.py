@@ -204,7 +204,7 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             X, edges: See `predict`.
         """
         logits = self._logits(*self._other(X, edges))
-        scores = (logits.double() / self.temperature_).cpu().numpy()
+        scores: Array = (logits.double() / self.temperature_).cpu().numpy()
         if self.multi_label_ or scores.shape[1] > 2:
             return scores
         threshold = 0.5 if self.threshold_ is None else self.threshold_
@@ -212,7 +212,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         # The sign is that of predict, whatever the rounding.
         second = self._classes_of(logits) == self.classes_[1]
         size = np.maximum(np.abs(odds), np.finfo(odds.dtype).tiny)
-        return np.where(second, size, -size)
+        signed: Array = np.where(second, size, -size)
+        return signed
 
     def score(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, edges: Any = None

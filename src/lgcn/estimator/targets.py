@@ -231,10 +231,29 @@ def split_masks(
         if fraction == 0:
             val = train
         else:
-            train, val, _ = fraction_split(labels.y, train & known, fraction, 0.0, seed)
+            drawn = (train & known).numpy()
+            numbers = labels.y.dtype.kind == "f"
+            groups = _groups(labels.y, drawn, fraction) if numbers else labels.y
+            train, val, _ = fraction_split(groups, drawn, fraction, 0.0, seed)
             if not bool(val.any()):
+                few = (
+                    f"n_samples={drawn.sum()} is too few"
+                    if numbers
+                    else "no class has enough labels"
+                )
                 raise UsageError(
-                    "no class has enough labels to spare one for validation: label more nodes, or "
-                    "validate on the training nodes with validation_fraction=0"
+                    f"{few} to spare one for validation: label more nodes, or validate on the "
+                    "training nodes with validation_fraction=0"
                 )
     return {"train_mask": train, "val_mask": val, "test_mask": test}
+
+
+def _groups(y: Array, drawn: Array, fraction: float) -> Array:
+    """Groups of nodes with similar targets, up to ten, from which validation nodes are drawn.
+
+    So the targets of few validation nodes differ, which R² needs.
+    """
+    number = int(np.clip(drawn.sum() * min(fraction, 1 - fraction), 1, 10))
+    if number == 1:
+        return np.zeros(len(y), dtype=np.int64)
+    return np.searchsorted(np.quantile(y[drawn], np.arange(1, number) / number), y)
