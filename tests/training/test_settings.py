@@ -234,7 +234,7 @@ def test_given_values_win_over_those_of_the_data_set():
 
 def ring(num_nodes: int) -> Graph:
     nodes = torch.arange(num_nodes)
-    return Graph.from_edge_index(torch.stack([nodes, nodes.roll(1)]))
+    return Graph.from_edge_index(torch.stack([nodes, nodes.roll(1)]), x=torch.ones(num_nodes, 1))
 
 
 def test_own_data_leave_training_and_scale_to_the_graph():

@@ -38,6 +38,20 @@ def train(
             help="A setting, such as k=16; see `lgcn settings`. Repeatable.",
         ),
     ] = None,
+    structural_features: Annotated[
+        bool | None,
+        typer.Option(
+            help="Add degrees, clustering and more that the edges give to the features. Default: "
+            "only if there are no features.",
+        ),
+    ] = None,
+    positions: Annotated[
+        str | None,
+        typer.Option(
+            help="Add coordinates of nodes to the features: none, spectral or learnt. The model "
+            "then predicts no other graph. Default: only if there are no features.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of weights, dropout and sub-graphs. Default: 0.")
     ] = None,
@@ -88,6 +102,7 @@ def train(
     flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
     flags |= {"metric": metric, "class_weight": _class_weight(class_weight or [])}
     flags |= {"threshold": _number_or_word(threshold)}
+    flags |= {"structural_features": structural_features, "positions": positions}
     prepared = prepare_training(
         read_settings(config, set_ or [], **flags),
         source=choose_source(dataset, store=store, **tables),

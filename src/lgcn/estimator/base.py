@@ -66,7 +66,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
     result_: dict[str, Any]
     settings_: Settings
     validation_scores_: list[float | None]
-    _model_spec: ModelSpec
+    _spec: ModelSpec
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
@@ -137,7 +137,8 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
                 - a graph: `lgcn.Graph`, PyG's `Data`, or a NetworkX graph, whose node
                   attribute "y" is the label and whose other attributes are features
-                  (`lgcn.from_networkx`),
+                  (`lgcn.from_networkx`). Without features, the model learns from features that
+                  the edges give, see `structural_features` and `positions`,
                 - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
                   tensor or a table of numbers,
                 - numbers of the labelled nodes of `graph`, one-dimensional integers. Use this
@@ -185,7 +186,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
         self.result_ = result.record
         self._keep_history(result.history)
         self.n_iter_ = result.record["epochs"]
-        self._model_spec = result.spec
+        self._spec = result.spec
         self._keep(labels)
         return self
 
@@ -196,7 +197,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
             X, edges: See `predict`.
         """
         graph, nodes = self._other(X, edges)
-        found: Array = _rows(embed(self.model_, graph), nodes).cpu().numpy()
+        found: Array = _rows(embed(self.model_, self._spec.prepare(graph)), nodes).cpu().numpy()
         return found
 
     def fit_transform(
@@ -365,7 +366,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
     def _logits(self, graph: Graph, nodes: Tensor | None) -> Tensor:
         """What the network gives for nodes."""
-        return _rows(predict(self.model_, graph), nodes)
+        return _rows(predict(self.model_, self._spec.prepare(graph)), nodes)
 
     def _other(self, X: Any, edges: Any) -> tuple[Graph, Tensor | None]:
         """The graph to predict, and its nodes that are asked for."""

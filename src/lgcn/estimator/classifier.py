@@ -278,8 +278,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
 
     def _keep(self, targets: Targets) -> None:
         self.classes_ = targets.classes
-        self.multi_label_ = self._model_spec.multi_label
-        self.label_names_ = self._model_spec.class_names
+        self.multi_label_ = self._spec.multi_label
+        self.label_names_ = self._spec.class_names
         self.temperature_ = self.result_["temperature"]
         self.threshold_ = self.result_["threshold"]
 

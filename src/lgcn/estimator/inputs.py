@@ -72,7 +72,7 @@ def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool, t
         val=0.0,
         test=0.0,
     )
-    if encoder is not None:
+    if encoder is not None and encoder.columns:
         names = [column.name for column in encoder.columns if column.name in there]
         columns = {name: [row.get(name) for row in rows] for name in names}
         graph = replace(graph, x=encoder.transform(read_table(columns)), encoder=encoder)

@@ -122,7 +122,7 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
         return pa.table({name: pa.array(column) for name, column in columns.items()})
 
     def _values(self, graph: Graph, nodes: Tensor | None) -> Array:
-        found: Array = self._model_spec.values(self._logits(graph, nodes)).cpu().numpy()
+        found: Array = self._spec.values(self._logits(graph, nodes)).cpu().numpy()
         return found
 
     def _half_width(self, level: float | None) -> float:

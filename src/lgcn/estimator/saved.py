@@ -56,7 +56,7 @@ def save(estimator: Any, folder: Path) -> None:
 
 
 def _write(estimator: Any, run: Run, record: dict[str, Any]) -> None:
-    run.start(estimator.settings_, estimator._model_spec, estimator.encoder_)
+    run.start(estimator.settings_, estimator._spec, estimator.encoder_)
     run.write_json("estimator.json", record)
     # Last, since a run with a result counts as finished.
     result = {**estimator.result_, "history": estimator.history_}
@@ -113,8 +113,8 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator = kind(**params)
     estimator._restore(run)
     vars(estimator).update(own)
-    estimator._model_spec = spec
-    estimator.n_features_in_ = spec.num_features
+    estimator._spec = spec
+    estimator.n_features_in_ = spec.given_features
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.encoder_ = run.encoder()
@@ -194,8 +194,8 @@ def read_classes(stored: Any, number: int) -> Any:
 def _feature_names(names: Any, spec: ModelSpec) -> list[str] | None:
     if names is None:
         return None
-    if not isinstance(names, list) or len(names) != spec.num_features:
-        raise ValueError(f"feature_names_in must have {spec.num_features} names")
+    if not isinstance(names, list) or len(names) != spec.given_features:
+        raise ValueError(f"feature_names_in must have {spec.given_features} names")
     if not all(isinstance(name, str) for name in names):
         raise ValueError("feature_names_in must be strings")
     return names

@@ -57,7 +57,7 @@ class Adjacency:
         if self._is_learned:
             return self._matrix(normalize, self_loops)
         key = ("matrix", normalize, self_loops)
-        found: CSR = self._once(key, lambda: self._matrix(normalize, self_loops))
+        found: CSR = self.once(key, lambda: self._matrix(normalize, self_loops))
         return found
 
     def edges(self, *, normalize: bool, self_loops: bool) -> tuple[Tensor, Tensor | None]:
@@ -70,7 +70,7 @@ class Adjacency:
 
         if self._is_learned:
             return make()
-        found: tuple[Tensor, Tensor | None] = self._once(("edges", normalize, self_loops), make)
+        found: tuple[Tensor, Tensor | None] = self.once(("edges", normalize, self_loops), make)
         return found
 
     def rows(self, start: int, stop: int, *, normalize: bool, self_loops: bool) -> CSR:
@@ -103,7 +103,7 @@ class Adjacency:
             return self.degree
         if self._is_learned:
             return self._row_sums()
-        found: Tensor = self._once("row_degree", self._row_sums)  # many sub-graphs need it
+        found: Tensor = self.once("row_degree", self._row_sums)  # many sub-graphs need it
         return found
 
     def _matrix(self, normalize: bool, self_loops: bool) -> CSR:
@@ -130,14 +130,15 @@ class Adjacency:
             looped = has_self_loop(self.rowptr, self.col)
             return looped if bool(looped.any()) else None
 
-        found: Tensor | None = self._once("self_loops", make)
+        found: Tensor | None = self.once("self_loops", make)
         return found
 
     @property
     def _is_learned(self) -> bool:
         return any(t is not None and t.requires_grad for t in (self.edge_weight, self.degree))
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Returns `make()`, computed again only if a tensor has changed."""
         kept = self._kept
         if not torch.compiler.is_compiling():  # a compiled model does not see addresses
             tensors = (self.rowptr, self.col, self.edge_weight, self.degree)

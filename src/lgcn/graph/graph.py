@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -348,6 +348,15 @@ class Graph:
             normalize, self_loops: See `adjacency()`.
         """
         return self._adjacency.edges(normalize=normalize, self_loops=self_loops)
+
+    def derived(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Returns `make()`, computed once per key for all graphs with this adjacency.
+
+        Args:
+            key: Names what is computed. It must not depend on features, labels or splits.
+            make: Computes it from the adjacency.
+        """
+        return self._adjacency.once(("derived", key), make)
 
     def adjacency_rows(
         self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False

@@ -452,6 +452,7 @@ class TrainedRun:
             graph = source.load(encoder=self.encoder(), label_names=self.spec.label_names)
         else:
             graph = source.load()
+        graph = self.spec.prepare(graph)
         self.spec.check(graph)
         if source is not None and source.dataset == "store":
             from lgcn.store.open_store import open_store

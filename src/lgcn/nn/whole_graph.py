@@ -49,7 +49,7 @@ def embed(model: Module, graph: Graph, layer: int = -1) -> Tensor:
         graph: The graph, with features.
         layer: The last LGCL to apply, 0 for the embedding layer alone. (default: -1, all)
     """
-    if not hasattr(model, "embed"):
+    if not hasattr(model, "embed") and not hasattr(model, "of_graph"):
         raise UsageError(f"{type(model).__name__} has no embeddings: it has no method embed")
     return _all_rows(model, graph, layer)
 
@@ -70,6 +70,10 @@ def _all_rows(model: Module, graph: Graph, layer: int | None = None) -> Tensor:
 
 def _of_one_graph(model: Module, graph: Graph, layer: int | None) -> Tensor:
     """The scores, or the embeddings after a layer, on the device where they were computed."""
+    if hasattr(model, "of_graph"):  # an ensemble, whose models may each add features
+        with torch.no_grad():
+            found: Tensor = model.eval().of_graph(graph, layer=layer)
+        return found
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")
     device = _device(model)

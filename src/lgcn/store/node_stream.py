@@ -23,7 +23,7 @@ from lgcn.store.new_store_checks import FeatureKind
 from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
 from lgcn.tables.csv_files import CsvTable
-from lgcn.tables.encoder import FeatureEncoder
+from lgcn.tables.encoder import FeatureEncoder, NoFeatures
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeOptions, find_id_column, read_nodes
 from lgcn.tables.table_source import TableSource
@@ -203,15 +203,24 @@ def write_nodes(
             allowed = ~(masks[1] | masks[2]).numpy()
             del labels, masks
         del table
+        fitted = None
         if stream.features:
-            encoder, scale = _fit(stream, options, allowed, first_line, notes, features)
+            try:
+                fitted = _fit(stream, options, allowed, first_line, notes, features)
+            except NoFeatures as error:
+                notes += [f"{source.name}: {note}" for note in error.notes]
+        if fitted is not None:
+            encoder, scale = fitted
             header |= {"encoder": encoder, "num_features": encoder.num_features}
             stream.sample = None
             pa.default_memory_pool().release_unused()
             rows = _feature_rows(stream, encoder, first_line, num_nodes, notes, on_progress)
             _write_features(writer, rows, encoder.num_features, features, scale)
         else:
-            notes.append(f"{source.name}: it has no feature column, so that nodes have no features")
+            notes.append(
+                f"{source.name}: it has no feature column; a model learns from features that the "
+                "edges give"
+            )
     except DataError as error:
         text = str(error)
         if text.startswith(source.name):
@@ -247,7 +256,7 @@ def _fit(
         try:
             encoder = options.fit_encoder(stream.sample, allowed, lines)
         except DataError as error:
-            if stream.stride == 1:
+            if stream.stride == 1 or isinstance(error, NoFeatures):
                 raise
             raise DataError(f"in a sample of one of {stream.stride} rows: {error}") from error
         notes += [f"{stream.name}: {note}" for note in encoder.notes]

@@ -65,7 +65,7 @@ def write_store(
             name=graph.name,
             directed=directed,
             label_names=graph.label_names,
-            encoder=graph.encoder,
+            encoder=None if graph.x is None else graph.encoder,
             num_features=graph.num_features,
         )
 

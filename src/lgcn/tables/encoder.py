@@ -34,6 +34,21 @@ FORMAT = 1
 SPARSE_WIDTH, SPARSE_SHARE = 256, 0.1
 
 
+class NoFeatures(DataError):
+    """No column can become a feature.
+
+    Args:
+        notes: Why, column by column.
+    """
+
+    def __init__(self, notes: Sequence[str]) -> None:
+        why = "; ".join(notes[:5]) or "the table has no feature column"
+        super().__init__(
+            f"no feature is left: {why}. Add a column that varies over the training rows"
+        )
+        self.notes = list(notes)
+
+
 class ColumnInfo(NamedTuple):
     """A column that became features: its name, its kind and how many features it gives."""
 
@@ -134,10 +149,7 @@ class FeatureEncoder:
             if note:
                 notes.append(f"column {name!r} {note}")
         if not columns:
-            why = "; ".join(notes[:5]) or "the table has no feature column"
-            raise DataError(
-                f"no feature is left: {why}. Add a column that varies over the training rows"
-            )
+            raise NoFeatures(notes)
         width = sum(column.width for column in columns)
         entries = sum(column.entries for column in columns)
         return cls(columns, notes, width >= SPARSE_WIDTH and entries <= SPARSE_SHARE * width)
@@ -258,8 +270,8 @@ class FeatureEncoder:
                 "lgcn reads no other"
             )
         described = stored["columns"]
-        if not isinstance(described, list) or not described:
-            raise DataError(f"columns of {what} must be a list of at least one column")
+        if not isinstance(described, list):  # empty for a table without features
+            raise DataError(f"columns of {what} must be a list of columns")
         columns = [
             read_column(column, f"column {i} of {what}") for i, column in enumerate(described)
         ]

@@ -86,7 +86,7 @@ def from_networkx(
     if columns:
         notes: list[str] = []
         table = read_table(columns)
-        nodes = node_data(table, options, notes, "the node attributes", need_features=False)
+        nodes = node_data(table, options, notes, "the node attributes")
         for note in notes:
             warnings.warn(note, stacklevel=2)
 

@@ -88,7 +88,8 @@ def from_tables(
     Args:
         edges: One row per edge. Columns other than the named ones are not read. `None` for a graph
             without edges.
-        nodes: One row per node. Columns that are not named below are features.
+        nodes: One row per node. Columns that are not named below are features. Without any, the
+            graph has no `x`, and a model learns from features that the edges give.
         label_column: The class of each node; leave cells empty for nodes to predict. Several
             columns are one label each. (default: no labels)
         task: `"regression"` to predict the numbers in the label column, `"classification"` to use

@@ -16,7 +16,7 @@ from lgcn.graph import Graph
 from lgcn.graph.splits import fraction_split, random_split
 from lgcn.tables.columns import EMPTY_WORDS, CellError, quoted
 from lgcn.tables.early_checks import check_task
-from lgcn.tables.encoder import FeatureEncoder
+from lgcn.tables.encoder import FeatureEncoder, NoFeatures
 from lgcn.tables.ids import NodeIndex, to_ids
 from lgcn.tables.labels import ColumnLabels, read_label_columns, read_split
 from lgcn.tables.table_source import TableSource
@@ -263,16 +263,16 @@ def node_data(
     name: str,
     *,
     first_line: int | None = None,
-    need_features: bool = True,
 ) -> Graph:
     """A graph without edges that has the features, labels and splits of a node table.
+
+    Without a column that can be a feature, it has no `x`, and an encoder of no columns.
 
     Args:
         table: Columns of features, labels and the split, no ids.
         options: What the columns are.
         notes: What a user should know is added here.
         name, first_line: The table's name and where its first row is, for messages.
-        need_features: Whether a table without feature columns is an error. (default: `True`)
     """
     rowptr = torch.zeros(len(table) + 1, dtype=torch.int32)
     fields: dict[str, Any] = {}
@@ -292,12 +292,13 @@ def node_data(
         no_features = {*options.label_columns, *options.other_columns}
         features = table.select([c for c in table.column_names if c not in no_features])
         encoder = options.encoder
-        if not features.column_names and not need_features:
-            return Graph(rowptr, rowptr.new_empty(0), **fields)
         if encoder is None:
-            encoder = options.fit_encoder(features, allowed, first_line)
+            try:
+                encoder = options.fit_encoder(features, allowed, first_line)
+            except NoFeatures as error:  # the edges give some
+                encoder = FeatureEncoder((), error.notes, sparse=False)
             notes += [f"{name}: {note}" for note in encoder.notes]
-        x = encoder.transform(features, first_line=first_line)
+        x = encoder.transform(features, first_line=first_line) if encoder.columns else None
     except DataError as error:
         if isinstance(error, CellError) and options.encoder is not None:
             raise DataError(f"{name}: {error.remedy}") from error

@@ -14,6 +14,7 @@ from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import LGConv
 from lgcn.training.metric_names import FACTS
 from lgcn.training.settings import Settings
+from lgcn.training.structure import added
 from lgcn.utils.memory import available_memory
 from lgcn.utils.out_of_memory import OutOfMemory
 from lgcn.utils.row_blocks import row_blocks
@@ -28,13 +29,26 @@ SMALLEST = torch.finfo(torch.float32).tiny  # smaller numbers lose digits, and 1
 SUMMED = 1e25  # weights below it have finite sums
 
 
-def check_trainable(graph: Graph) -> None:
-    """Raises UsageError if the graph lacks something that training needs."""
-    if graph.x is None or graph.num_features == 0:
-        raise UsageError(f"{graph.name} has no features (x) to learn from")
+def check_trainable(graph: Graph, settings: Settings | None = None) -> None:
+    """Raises UsageError if the graph lacks something that training needs.
+
+    Args:
+        graph: The graph as the user gave it.
+        settings: Their ``structural_features`` and ``positions`` can replace features.
+            (default: features are needed)
+    """
+    if graph.num_features == 0 and (settings is None or added(graph, settings) == (False, "none")):
+        raise UsageError(
+            f"{graph.name} has no features (x) to learn from"
+            + (
+                ", and no edges to make some from"
+                if graph.num_edges == 0
+                else "; structural_features=yes makes some from its edges"
+            )
+        )
     if graph.y is None:
         raise UsageError(f"{graph.name} has no labels (y) to learn from")
-    if is_read(graph):
+    if graph.num_features and is_read(graph):
         _check_features(graph)
     _check_weights(graph)
     for split in ("train", "val", "test"):

@@ -41,6 +41,13 @@ def _choices(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) is Literal else ()
 
 
+def _yes_or_no(value: Any) -> Any:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+
+
+StructuralFeatures = Annotated[Literal["auto", "yes", "no"], BeforeValidator(_yes_or_no)]
+
+
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
@@ -215,6 +222,57 @@ class LGCNSettings(ModelSettings):
         if self.k is None:
             raise _unresolved("k")
         return super().options()
+
+
+class ResidualSettings(ModelSettings):
+    """The deep residual network, see `lgcn.nn.residual.ResidualLGCN`."""
+
+    name: str = Field("residual", description="the model")
+    hidden_channels: Int = Field(64, ge=1, description="width of all layers")
+    num_layers: int = Field(8, ge=0, le=MAX_PARTS, description="number of residual layers")
+    aggregate: Literal["lgcl", "mean", "gcn", "attention", "none"] = Field(
+        "lgcl",
+        description="what a layer makes of the neighbours: an LGCL, their mean (GraphSAGE), their "
+        "normalised sum (GCN), attention (GAT), or nothing (a multilayer perceptron)",
+    )
+    k: Int = Field(8, ge=1, description="values that an LGCL selects per feature")
+    heads: Int = Field(4, ge=1, description="heads of aggregate=attention")
+    residual: bool = Field(True, description="add a linear map of a layer's input to its output")
+    norm: Literal["batch", "layer", "none"] = Field("batch", description="norm in each layer")
+    dropout: Rate = Field(0.2, description="dropout rate after each layer")
+    input_dropout: Rate = Field(0.0, description="dropout rate of input features")
+    input_scale: float | None = Field(
+        None,
+        ge=1e-9,
+        description="factor of the input features (none: chosen so that a node's feature vector "
+        "has length one)",
+    )
+    adj_dropout: Rate = Field(0.0, description="dropout rate of edges, or of the attention")
+
+    @property
+    def values_per_feature(self) -> int:
+        # Layers are half as wide as those of the LGCN's defaults, which have at most three.
+        per_layer = self.k + 1 if self.aggregate == "lgcl" else 4
+        return per_layer * max(1, self.num_layers // 4)
+
+
+class BoostingSettings(ModelSettings):
+    """Gradient-boosted trees, see `lgcn.nn.boosted_trees.BoostedTrees`.
+
+    Of the optimisation, ``lr`` is the factor of each tree, ``weight_decay`` the L2 factor of the
+    leaves, and ``patience`` counts trees.
+    """
+
+    name: str = Field("boosting", description="the model")
+    hidden_channels: Int = Field(
+        128, ge=1, description="columns that more than 256 features are projected to"
+    )
+    num_layers: int = Field(
+        2, ge=0, le=MAX_PARTS, description="hops over which neighbours are averaged"
+    )
+    trees: int = Field(200, ge=1, le=2000, description="trees per class, at most")
+    leaves: int = Field(31, ge=2, le=255, description="leaves per tree, at most")
+    dropout: Rate = Field(0.0, description="share of the features that a split does not consider")
 
 
 def _unresolved(name: str) -> UsageError:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
-from lgcn.errors import TrainingInterrupted, UsageError
+from lgcn.errors import TimeTooShort, TrainingInterrupted, UsageError
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
@@ -52,7 +52,7 @@ class Result:
     model: Module
     record: dict[str, Any]
     spec: ModelSpec
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
 
     @property
     def test_score(self) -> float | None:
@@ -70,11 +70,13 @@ def train(
     overwrite: bool = True,
     on_epoch: OnEpoch | None = None,
     weights: Mapping[str, Tensor] | None = None,
+    deadline: float | None = None,
 ) -> Result:
     """Trains an LGCN, or another model that the settings name.
 
     Args:
-        graph: The graph, with features, labels, and training and validation masks.
+        graph: The graph, with labels, training and validation masks, and features. Without
+            features, ``structural_features`` and ``positions`` make some from its edges.
         settings: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
@@ -82,12 +84,19 @@ def train(
         on_epoch: Called after every epoch with the `State`, to show progress. (default: none)
         weights: The ``state_dict`` to start from, of a model of the same sizes.
             (default: drawn by the seed)
+        deadline: Stop after the epoch in which `time.monotonic` passes this, with the best weights
+            so far. Raises `TimeTooShort` if that is the first epoch. (default: none)
     """
+    if settings.model.name == "boosting":  # trees are grown, not optimised step by step
+        from lgcn.training.boosting import train_boosting
+
+        return train_boosting(graph, settings, out=out, overwrite=overwrite, deadline=deadline)
     if resume and weights is not None:
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
-    spec = ModelSpec.of(graph)
+    spec = ModelSpec.of(graph, settings)
+    graph = spec.prepare(graph)
     spec.check_memory(settings)
     scoring = Scoring.of(settings, spec)
     device = pick_device(settings.hardware.device)
@@ -111,6 +120,8 @@ def train(
 
         while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):
             epoch = state.epoch + 1
+            if state.history and _past(deadline):
+                break
 
             # Train on all batches.
             epoch_started = stop.epoch_started = time.perf_counter()
@@ -124,7 +135,8 @@ def train(
             state.rates = rates.text(loader) if isinstance(loader, BatchLoader) else ""
 
             # Evaluate, record, and keep the best weights.
-            if epoch % settings.evaluation.evaluate_every == 0 or _at_the_limit(state, settings):
+            last = _at_the_limit(state, settings) or _past(deadline)
+            if epoch % settings.evaluation.evaluate_every == 0 or last:
                 scores = evaluate(model, evaluated, ("val", "test"), scoring)
                 check_finite("validation loss", scores["val"]["loss"], epoch, graph, settings, run)
                 entry = _history_entry(epoch, train_loss, scores)
@@ -132,6 +144,9 @@ def train(
                     best = _copy_weights(model)
             if on_epoch is not None:
                 on_epoch(state)
+
+            if epoch == 1 and settings.optimisation.max_epochs > 1 and _past(deadline):
+                raise TimeTooShort(f"one epoch takes {state.seconds:.1f} s on {graph.name}")
 
             # Save a checkpoint now and then, and before stopping at the user's request.
             if run is not None and (stop.is_set() or time.monotonic() - saved > CHECKPOINT_SECONDS):
@@ -153,7 +168,7 @@ def train(
         if run is not None:
             with run.resumable():
                 run.finish(best, {**record, "history": state.history})
-    return Result(model.eval(), record, spec, state.history)
+    return Result(model.eval(), record, spec, history=state.history)
 
 
 def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
@@ -166,10 +181,12 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
         settings: The settings.
         epochs: Number of epochs.
     """
-    check_trainable(graph)
+    check_trainable(graph, settings)
     settings = settings.resolve(graph)
+    spec = ModelSpec.of(graph, settings)
+    graph = spec.prepare(graph)
     device = pick_device(settings.hardware.device)
-    model, _, loader, step = _prepare(graph, settings, ModelSpec.of(graph), device)
+    model, _, loader, step = _prepare(graph, settings, spec, device)
     losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
         check_finite("loss", loss, epoch, graph, settings)
@@ -224,6 +241,10 @@ def _train_epoch(
 
 def _at_the_limit(state: State, settings: Settings) -> bool:
     return state.epoch >= settings.optimisation.max_epochs or _steps_left(state, settings) == 0
+
+
+def _past(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
 
 
 def _steps_left(state: State, settings: Settings) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from lgcn.errors import START_AGAIN, CheckpointError, DataError, UsageError, one_line
 from lgcn.training.groups import LGCNSettings
 from lgcn.training.metric_names import NODES_HAVE
+from lgcn.training.structure import Structure
 from lgcn.utils.choices import Task
 from lgcn.utils.limits import MAX_CLASSES
 from lgcn.utils.memory import check_memory
@@ -41,6 +42,7 @@ class ModelSpec:
         target_mean, target_scale: For a regression, mean and standard deviation of the training
             targets. The network predicts targets minus the mean, divided by the deviation.
             (default: 0 and 1)
+        structure: How features that the edges give are made. (default: there are none)
     """
 
     num_features: int
@@ -49,11 +51,24 @@ class ModelSpec:
     label_names: tuple[str, ...] | None = None
     target_mean: float = 0.0
     target_scale: float = 1.0
+    structure: Structure | None = None
 
     @classmethod
-    def of(cls, graph: Graph) -> ModelSpec:
-        """What a model that is trained on the graph is built for."""
-        spec = cls(graph.num_features, graph.num_outputs, graph.task, graph.label_names)
+    def of(cls, graph: Graph, settings: Settings | None = None) -> ModelSpec:
+        """The specification of a model for a graph.
+
+        Args:
+            graph: The graph as the user gave it.
+            settings: They may add features that the edges give. (default: none are added)
+        """
+        structure = None if settings is None else Structure.fit(graph, settings)
+        spec = cls(
+            graph.num_features + (0 if structure is None else structure.width),
+            graph.num_outputs,
+            graph.task,
+            graph.label_names,
+            structure=structure,
+        )
         if spec.task != "regression":
             return spec
         assert graph.y is not None
@@ -61,6 +76,28 @@ class ModelSpec:
         targets = graph.y[graph.train_mask.to(graph.y.device)].double().cpu().numpy()
         mean, scale = float(targets.mean()), float(targets.std())
         return replace(spec, label_names=None, target_mean=mean, target_scale=scale)
+
+    @property
+    def given_features(self) -> int:
+        """Number of features per node of the graph as the user gives it."""
+        return self.num_features - (0 if self.structure is None else self.structure.width)
+
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph with the features that the model takes. Call it once, before the model.
+
+        It adds the features that the edges give, if the model uses any.
+
+        Args:
+            graph: The graph as the user gave it.
+        """
+        if self.structure is None:
+            return graph
+        if graph.num_features != self.given_features:
+            raise UsageError(
+                f"the model wants {self.given_features} features per node, to which it adds "
+                f"{self.structure.width} that the edges give; {graph.name} has {graph.num_features}"
+            )
+        return self.structure.add_to(graph)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
@@ -72,9 +109,10 @@ class ModelSpec:
                 raise ValueError("multi_label must be true or false")
             stored["task"] = "multilabel" if several else "classification"
         spec = cls(**stored)
-        for key in ("num_features", "num_classes"):
-            if type(getattr(spec, key)) is not int or getattr(spec, key) < 1:
-                raise ValueError(f"{key} must be a positive whole number")
+        # An ensemble takes graphs without features: each of its models makes its own.
+        for key, least in (("num_features", 0), ("num_classes", 1)):
+            if type(getattr(spec, key)) is not int or getattr(spec, key) < least:
+                raise ValueError(f"{key} must be a whole number of at least {least}")
         if spec.num_classes > MAX_CLASSES:
             raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
         if spec.task not in get_args(Task):
@@ -88,6 +126,11 @@ class ModelSpec:
             raise ValueError("target_scale must be above 0")
         if spec.task == "regression" and (spec.num_classes != 1 or spec.label_names is not None):
             raise ValueError("a regression must have one output and no label_names")
+        if spec.structure is not None:
+            spec = replace(spec, structure=Structure.from_dict(spec.structure))
+            assert spec.structure is not None
+            if spec.structure.width > spec.num_features:
+                raise ValueError(f"num_features must be at least {spec.structure.width}")
         if spec.label_names is None:
             return spec
         try:

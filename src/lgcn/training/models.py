@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from lgcn.errors import UsageError, did_you_mean
-from lgcn.training.groups import LGCNSettings, ModelSettings
+from lgcn.training.groups import BoostingSettings, LGCNSettings, ModelSettings, ResidualSettings
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -34,7 +34,12 @@ class Model(NamedTuple):
     preset: str
 
 
-_models: dict[str, Model] = {"lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "default")}
+_models: dict[str, Model] = {
+    "lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "default"),
+    "residual": Model("lgcn.nn.residual:ResidualLGCN", ResidualSettings, "residual"),
+    "boosting": Model("lgcn.nn.boosted_trees:BoostedTrees", BoostingSettings, "boosting"),
+}
+_OWN = len(_models)  # models that no other package has added
 
 
 def register_model(name: str, network: str, settings: type[ModelSettings], *, preset: str) -> None:
@@ -71,6 +76,6 @@ def network_class(name: str) -> "type[Module]":
 
 def and_the_papers() -> str:
     """A hint for unknown names if no package has added models yet."""
-    if len(_models) > 1:
+    if len(_models) > _OWN:
         return ""
     return " (models and presets of the paper's comparison need `import lgcn.paper`)"

@@ -8,6 +8,8 @@
 ``model.safetensors``         the best weights, once training has finished
 ``result.json``               the scores, and the history of all epochs
 ``estimator.json``            what `lgcn.LGCNClassifier` adds when it is saved
+``ensemble.json``             leaderboard and weights of a portfolio (`lgcn.training.portfolio`)
+``members/NAME/``             its members, each a run folder
 ============================  ============================================================
 
 ``checkpoint.json`` is written last and names its tensors with their checksum. So a run that is
@@ -28,6 +30,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
 
 FORMAT = 1
+ENSEMBLE, MEMBERS = "ensemble.json", "members"
 # All files of a run except the tensors of checkpoints.
 FILES = (
     "result.json",
@@ -63,6 +67,7 @@ FILES = (
     "run.json",
     "features.json",
     "estimator.json",
+    ENSEMBLE,
 )
 # The keys that a result needs to be printed, and their types.
 RESULT: dict[str, Any] = {
@@ -115,8 +120,17 @@ class Run:
     @property
     def holds_work(self) -> bool:
         """Whether the folder has a checkpoint or a trained model, which must not get lost."""
-        names = ("checkpoint.json", "model.safetensors", "result.json")
+        names = ("checkpoint.json", "model.safetensors", "result.json", ENSEMBLE)
         return any((self.folder / name).exists() for name in names)
+
+    @property
+    def is_portfolio(self) -> bool:
+        """Whether the run has several members."""
+        return (self.folder / ENSEMBLE).exists()
+
+    def member(self, name: str) -> Run:
+        """The run folder of a member of a portfolio."""
+        return Run(self.folder / MEMBERS / name)
 
     @property
     def has_encoder(self) -> bool:
@@ -138,7 +152,7 @@ class Run:
         self.clear()
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
-        record = {"format": FORMAT, "settings": settings.to_dict(), "model": vars(spec)}
+        record = {"format": FORMAT, "settings": settings.to_dict(), "model": asdict(spec)}
         self.write_json("run.json", record)
 
     @contextmanager
@@ -170,7 +184,8 @@ class Run:
     def other_files(self) -> bool:
         """Whether the folder holds files that do not belong to a run."""
         names = (path.name for path in self.folder.iterdir())
-        return not all(name in FILES or CHECKPOINT.fullmatch(name) for name in names)
+        known = (*FILES, MEMBERS)
+        return not all(name in known or CHECKPOINT.fullmatch(name) for name in names)
 
     def clear(self) -> None:
         """Removes the files of the run, and no others."""
@@ -178,8 +193,22 @@ class Run:
             for name in FILES:
                 (self.folder / name).unlink(missing_ok=True)
             self._remove_checkpoints(keep=None)
+            self.clear_members()
         except OSError as error:
             raise cannot_write(self.folder, error) from error
+
+    def clear_members(self) -> None:
+        """Removes the files of the members of a portfolio, and no others."""
+        folder = self.folder / MEMBERS
+        if not folder.is_dir() or folder.is_symlink():
+            return
+        for one in folder.iterdir():
+            if one.is_dir() and not one.is_symlink():
+                Run(one).clear()
+                with suppress(OSError):  # other files are in it
+                    one.rmdir()
+        with suppress(OSError):
+            folder.rmdir()
 
     def read(self) -> tuple[Settings, ModelSpec]:
         """The settings of the run, and what its model was built for."""
@@ -349,6 +378,10 @@ class Run:
     def load_model(self) -> tuple[Module, Settings, ModelSpec]:
         """The trained model, in evaluation mode."""
         settings, spec = self.read_finished()
+        if self.is_portfolio:
+            from lgcn.training.portfolio.stored import load_ensemble
+
+            return load_ensemble(self, spec), settings, spec
         from lgcn.training.tensor_files import load_tensors
 
         path = self.folder / "model.safetensors"
@@ -363,6 +396,11 @@ class Run:
                 f"the weights in {path} do not fit the run's settings: {one_line(error)}"
             ) from error
         load_weights(model, weights, path, assign=True)
+        if hasattr(model, "check"):
+            try:
+                model.check()
+            except ValueError as error:
+                raise CheckpointError(f"{path} is damaged: {error}. {START_AGAIN}") from error
         self._check_unchanged()
         return model.float().eval(), settings, spec
 

@@ -9,9 +9,9 @@ import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.training.groups import (
@@ -23,9 +23,11 @@ from lgcn.training.groups import (
     ModelSettings,
     OptimisationSettings,
     SamplingSettings,
+    StructuralFeatures,
 )
 from lgcn.training.models import find_model, network_class
 from lgcn.training.presets import depends_on_labels, preset_values
+from lgcn.utils.durations import parse_duration
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -40,6 +42,13 @@ GROUPS: dict[str, type[Group]] = {
     "evaluation": EvaluationSettings,
     "hardware": HardwareSettings,
 }
+
+
+def _as_duration(value: Any) -> Any:
+    if isinstance(value, str | int | float) and str(value).lower() != "none":
+        parse_duration(value, "time_limit")  # raises UsageError
+        return value if isinstance(value, str) else f"{value}s"
+    return value
 
 
 class Settings(Group):
@@ -61,7 +70,28 @@ class Settings(Group):
         description="whether the preset's settings for few or many labels are used (auto: many "
         "from 400 training nodes per class on, and if neighbours are seldom of one class)",
     )
+    structural_features: StructuralFeatures = Field(
+        "auto",
+        description="whether degrees, clustering and other numbers that the edges give are added "
+        "to the features (auto: only if the graph has no features)",
+    )
+    positions: Literal["auto", "none", "spectral", "learnt"] = Field(
+        "auto",
+        description="coordinates of nodes that are added to the features; the model can then "
+        "predict no other graph (auto: only if the graph has no features)",
+    )
     seed: Int = Field(0, ge=0, description="seed of weights, dropout and sub-graphs")
+    time_limit: Annotated[str | None, BeforeValidator(_as_duration)] = Field(
+        None,
+        description="time for a portfolio of trainings and their average, such as 90s, 10m or 2h "
+        "(none: one training)",
+    )
+    max_trials: Int | None = Field(
+        None,
+        ge=1,
+        description="trainings of the portfolio at most; without time_limit, the result does not "
+        "depend on the speed of the machine",
+    )
     model: ModelSettings = LGCNSettings()
     sampling: SamplingSettings = SamplingSettings()
     optimisation: OptimisationSettings = OptimisationSettings()
@@ -168,14 +198,16 @@ class Settings(Group):
           classes have at least 400 training nodes on average, or if neighbours are seldom of one
           class. Given settings stay.
         - ``k=None`` becomes a number chosen by the degrees (``lgcn.graph.statistics.suggest_k``).
-        - ``input_scale=None`` becomes one over the typical length of a node's features.
+        - ``input_scale=None`` becomes one over the typical length of a node's features, with those
+          that ``structural_features`` and ``positions`` add.
         - ``training="auto"`` becomes ``"whole"`` if the nodes of the largest graph, times k + 1,
           are at most two million, else ``"subgraph"``.
         - ``evaluate_on="auto"`` becomes ``"graph"`` if they are at most four million, else
           ``"sampled"``.
         """
-        from lgcn.graph.statistics import feature_length, suggest_k
+        from lgcn.graph.statistics import suggest_k
         from lgcn.training.choose import EVALUATED_VALUES, WHOLE_GRAPH_VALUES, largest_graph
+        from lgcn.training.structure import prepared_length
 
         settings = self._for_labels(graph)
         model = settings.model
@@ -189,7 +221,7 @@ class Settings(Group):
             if model.k is None:
                 settings = settings._with(k=suggest_k(graph))
         if model.input_scale is None:
-            settings = settings._with(input_scale=1 / feature_length(graph))
+            settings = settings._with(input_scale=1 / prepared_length(graph, self))
         values = largest_graph(graph) * settings.model.values_per_feature
         if settings.sampling.training == "auto":
             whole = values <= WHOLE_GRAPH_VALUES

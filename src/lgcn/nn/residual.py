@@ -1,0 +1,225 @@
+"""A deep network of residual layers of constant width."""
+
+from typing import Any, Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn import Identity, LayerNorm, Linear, Module, ModuleList
+
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+from lgcn.nn.batch_norm import BatchNorm
+from lgcn.nn.gcn_layer import GCNLayer
+from lgcn.nn.lg_conv import LGConv
+from lgcn.nn.neighbour_layers import Attention, neighbour_layer
+from lgcn.nn.rows import Matrix, RowLayer, Rows, row_wise
+from lgcn.ops.dropout import dropout as drop
+
+Aggregation = Literal["lgcl", "mean", "gcn", "attention", "none"]
+AGGREGATIONS = ("lgcl", "mean", "gcn", "attention", "none")
+
+
+class ResidualLayer(RowLayer):
+    r"""One layer of `ResidualLGCN`: $\mathrm{relu}(\mathrm{norm}(\mathrm{conv}(X) + X W + b))$.
+
+    Args:
+        channels: Features per node, before and after.
+        conv: The layer that reads neighbours; `None` for none.
+        norm: `"batch"`, `"layer"` or `"none"`.
+        residual: Whether to add $X W + b$. Without `conv`, it is always there.
+    """
+
+    def __init__(self, channels: int, conv: Module | None, norm: str, residual: bool) -> None:
+        super().__init__()
+        self.conv = conv
+        self.linear = Linear(channels, channels) if residual or conv is None else None
+        self.norm: Any = Identity()
+        if norm == "batch":
+            self.norm = BatchNorm(channels)
+        elif norm == "layer":
+            self.norm = LayerNorm(channels)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for module in (self.conv, self.linear, self.norm):
+            if module is not None and not isinstance(module, Identity):
+                reset: Any = module.reset_parameters
+                reset()
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        if self.conv is None:
+            assert self.linear is not None
+            out: Tensor = self.linear(x)
+        else:
+            out = self.conv(x, graph)
+            if self.linear is not None:
+                out = out + self.linear(x)
+        return F.relu(self.norm(out))
+
+    def rows(self, x: Rows) -> Rows:
+        out = x if self.conv is None else self.conv(x)
+        if self.linear is not None:
+            mapped = x.then(self.linear, values=x.width)
+            out = mapped if self.conv is None else out.plus(mapped)
+        out = self.norm(out) if isinstance(self.norm, BatchNorm) else out.then(self.norm)
+        return out.then(F.relu)
+
+
+class ResidualLGCN(Module):
+    r"""A deep stack of residual layers of constant width, for graphs whose neighbours disagree or
+    that need many hops.
+
+    $$
+    X_{l+1} = \mathrm{dropout}(\mathrm{relu}(\mathrm{norm}(\mathrm{conv}(X_l, A) + X_l W_l + b_l)))
+    $$
+
+    A linear layer with ReLU comes first, a linear classifier last. The convolution is an LGCL
+    (`lgcn.LGConv` with one convolution over the $k$ largest values and the mean), or that of
+    GraphSAGE, GCN or GAT. With `aggregate="none"` this is a multilayer perceptron, which ignores
+    the edges. All variants can be computed layer by layer (`lgcn.nn.layerwise`).
+
+    Args:
+        in_channels: Input features per node.
+        num_classes: Number of outputs per node.
+        hidden_channels: Width of all layers. (default: 64)
+        num_layers: Number of residual layers. (default: 8)
+        aggregate: `"lgcl"`, `"mean"`, `"gcn"`, `"attention"` or `"none"`. (default: `"lgcl"`)
+        k: Number of values that an LGCL selects per feature. (default: 8)
+        heads: Heads of `"attention"`, side by side in `hidden_channels`. (default: 4)
+        residual: Add $X_l W_l + b_l$. (default: `True`)
+        norm: `"batch"`, `"layer"` or `"none"`. (default: `"batch"`)
+        dropout: Dropout rate after each layer. (default: 0.2)
+        input_dropout: Dropout rate of the input features. (default: 0)
+        adj_dropout: Dropout rate of the adjacency's entries, or of the attention. (default: 0)
+        input_scale: Factor by which the input features are multiplied. (default: 1)
+
+    Shapes:
+        - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
+        - **output:** scores before softmax or sigmoid, $(N, classes)$
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        *,
+        hidden_channels: int = 64,
+        num_layers: int = 8,
+        aggregate: Aggregation = "lgcl",
+        k: int = 8,
+        heads: int = 4,
+        residual: bool = True,
+        norm: Literal["batch", "layer", "none"] = "batch",
+        dropout: float = 0.2,
+        input_dropout: float = 0.0,
+        adj_dropout: float = 0.0,
+        input_scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        for name, value, known in (
+            ("aggregate", aggregate, AGGREGATIONS),
+            ("norm", norm, ("batch", "layer", "none")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        self.aggregate = aggregate
+        self.dropout = dropout
+        self.embedding = GCNLayer(
+            in_channels, hidden_channels, "none", dropout=input_dropout, scale=input_scale
+        )
+        self.layers = ModuleList()
+        for _ in range(num_layers):
+            conv: Module | None = None
+            if aggregate == "lgcl":
+                conv = LGConv(
+                    hidden_channels,
+                    hidden_channels,
+                    k,
+                    "single",
+                    mean=True,
+                    adj_dropout=adj_dropout,
+                )
+            elif aggregate != "none":
+                conv = neighbour_layer(
+                    aggregate,
+                    hidden_channels,
+                    hidden_channels,
+                    heads=heads,
+                    adj_dropout=adj_dropout,
+                )
+            self.layers.append(ResidualLayer(hidden_channels, conv, norm, residual))
+        self.classifier = GCNLayer(hidden_channels, num_classes, "none")
+
+    def reset_parameters(self) -> None:
+        """Draws new weights in all layers."""
+        for module in (self.embedding, *self.layers, self.classifier):
+            reset: Any = module.reset_parameters
+            reset()
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        """Scores the classes of every node."""
+        scores: Tensor = self.classifier(self._embed(x, graph, -1), graph)
+        return scores
+
+    def embed(self, x: Tensor, graph: Graph, *, layer: int = -1) -> Tensor:
+        """Returns what the classifier sees of each node.
+
+        Args:
+            x: Node features.
+            graph: The graph.
+            layer: The last layer to apply; 0 for the embedding alone, -1 for all. (default: -1)
+        """
+        return self._embed(x, graph, layer)
+
+    def rows(self, x: Rows, *, layer: int | None = None) -> Rows:
+        """How blocks of rows are computed, see `lgcn.nn.layerwise.layerwise`.
+
+        Args:
+            x: Node features.
+            layer: As in `embed`; `None` for the scores. (default: `None`)
+        """
+        graph = x.work.graph
+        if layer is not None:
+            return self._embed(x, graph, layer)
+        scores: Rows = self.classifier(self._embed(x, graph, -1), graph)
+        return scores
+
+    def _embed(self, x: Matrix, graph: Graph, layer: int) -> Matrix:
+        if not -1 <= layer <= len(self.layers):
+            raise UsageError(
+                f"layer must be from 0 (the embedding) to {len(self.layers)}, or -1 for the last, "
+                f"got {layer}"
+            )
+        layers = list(self.layers) if layer == -1 else list(self.layers)[:layer]
+        h: Any = self._drop(row_wise(F.relu, self.embedding(x, graph)))
+        for one in layers:
+            h = self._drop(one(h, graph))
+        out: Matrix = h
+        return out
+
+    def _drop(self, x: Matrix) -> Matrix:
+        if isinstance(x, Rows):  # blocks are computed in evaluation mode only
+            return x
+        return drop(x, self.dropout, self.training, overwrite=False)
+
+    def forward_values(self, num_rows: int) -> tuple[int, int]:
+        """Values that `forward` holds without gradients: after the embedding, and at most."""
+        width = self.embedding.out_channels
+        convs: list[Any] = [module for module in self.modules() if isinstance(module, LGConv)]
+        working = max((conv.working_values(num_rows) for conv in convs), default=0)
+        most = num_rows * (4 * width + self.classifier.out_channels) + working
+        return num_rows * width, most
+
+    @property
+    def can_capture(self) -> bool:
+        """Whether a training step launches the same kernels on the same memory each time."""
+        convs = [layer.conv for layer in self.layers]
+        return not any(
+            isinstance(conv, Attention) or (isinstance(conv, LGConv) and conv.adj_dropout > 0)
+            for conv in convs
+        )
+
+    @property
+    def first_layer(self) -> Module:
+        """The layer that reads the input features."""
+        return self.embedding

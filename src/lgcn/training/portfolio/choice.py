@@ -1,0 +1,47 @@
+"""Few or many labels: the choice between the default settings, by validation where it is cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lgcn.training.presets import depends_on_labels
+from lgcn.training.settings import Settings, flat_names
+
+if TYPE_CHECKING:
+    from lgcn.graph import Graph
+
+# Two trainings are cheap up to this many nodes and entries of the adjacency: on two CPU cores, one
+# takes at most a minute or so.
+CHEAP_NODES, CHEAP_ENTRIES = 10_000, 200_000
+# Settings that may be given without switching the choice off: they do not change the network.
+HARMLESS = ("sampling", "evaluation", "hardware")
+
+
+def settings_by_validation(settings: Settings, graph: Graph) -> bool:
+    """Whether both the settings for few and for many labels are trained, and the better one kept.
+
+    That is so for ``labels=auto`` if the preset has settings for both, the graph has at most 10,000
+    nodes and 200,000 entries of the adjacency (a GPU: ten times as many), and no setting of the
+    network or the optimisation was given.
+
+    Args:
+        settings: The settings of the training.
+        graph: The graph.
+    """
+    if settings.labels != "auto" or not depends_on_labels(settings.preset, settings.dataset):
+        return False
+    groups = {name: group for name, (group, _) in flat_names(settings.model.name).items()}
+    if any(name in groups and groups[name] not in HARMLESS for name in settings.given):
+        return False
+    if settings.preset != "default":  # a short training is to stay short
+        return False
+    return graph.num_nodes <= CHEAP_NODES and graph.num_edges <= CHEAP_ENTRIES
+
+
+def label_members(settings: Settings) -> Iterator[tuple[str, Settings]]:
+    """The settings for few and for many labels, with their names."""
+    flat = settings.flat()
+    given = {name: flat[name] for name in settings.given if name != "labels"}
+    for labels in ("few", "many"):
+        yield labels, Settings.create(**{**given, "labels": labels})

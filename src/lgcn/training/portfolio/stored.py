@@ -1,0 +1,41 @@
+"""Reads the ensemble of a run folder."""
+
+from __future__ import annotations
+
+from lgcn.errors import START_AGAIN, CheckpointError
+from lgcn.training.model_spec import ModelSpec
+from lgcn.training.portfolio.ensemble import Ensemble, Part
+from lgcn.training.portfolio.entries import EnsembleFile
+from lgcn.training.run_folder import ENSEMBLE, Run
+
+
+def load_ensemble(run: Run, spec: ModelSpec) -> Ensemble:
+    """The ensemble, in evaluation mode; raises CheckpointError if a file is missing or damaged.
+
+    Args:
+        run: The run folder of a finished portfolio.
+        spec: What ``run.json`` says that it predicts.
+    """
+    parts = []
+    for entry in EnsembleFile.read(run).entries:
+        if entry.weight > 0:
+            member = run.member(entry.name)
+            if member.is_portfolio:
+                raise CheckpointError(f"{member.folder} must be a single model. {START_AGAIN}")
+            model, _, own = member.load_model()
+            if not same_outputs(own, spec):
+                raise CheckpointError(
+                    f"{member.folder} predicts other classes than {run.folder}. {START_AGAIN}"
+                )
+            parts.append(Part(entry.name, model, own, float(entry.weight), member.temperature()))
+    if not parts:
+        raise CheckpointError(
+            f"{run.folder / ENSEMBLE} is damaged: no member has a weight. {START_AGAIN}"
+        )
+    return Ensemble(parts).eval()
+
+
+def same_outputs(one: ModelSpec, other: ModelSpec) -> bool:
+    """Whether two models predict the same, whatever features they take."""
+    names = ("num_classes", "task", "label_names", "target_mean", "target_scale")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
