@@ -24,12 +24,8 @@ from lgcn.errors import CheckpointError, UsageError
 from lgcn.estimator import LGCNClassifier, LGCNRegressor
 from lgcn.estimator.targets import read_numbers
 
-from .small import parts, small
+from .small import REPEATED, parts, small
 
-REPEATED = (
-    "it compares weights with repeated rows; here rows are nodes, and other rows are another graph "
-    "with other validation nodes"
-)
 # The checks of scikit-learn 1.9 that cannot apply, with the reason.
 ESTIMATOR_CHECKS_THAT_CANNOT_APPLY = {
     "check_sample_weight_equivalence_on_dense_data": REPEATED,

@@ -204,16 +204,16 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             X, edges: See `predict`.
         """
         logits = self._logits(*self._other(X, edges))
-        scores: Array = (logits.double() / self.temperature_).cpu().numpy()
-        if self.multi_label_ or scores.shape[1] > 2:
-            return scores
-        threshold = 0.5 if self.threshold_ is None else self.threshold_
-        odds = scores[:, 1] - scores[:, 0] - np.clip(logit(threshold), -100, 100)
-        # The sign is that of predict, whatever the rounding.
-        second = self._classes_of(logits) == self.classes_[1]
-        size = np.maximum(np.abs(odds), np.finfo(odds.dtype).tiny)
-        signed: Array = np.where(second, size, -size)
-        return signed
+        scores = (logits.double() / self.temperature_).cpu().numpy()
+        if not self.multi_label_ and scores.shape[1] == 2:
+            threshold = 0.5 if self.threshold_ is None else self.threshold_
+            odds = scores[:, 1] - scores[:, 0] - np.clip(logit(threshold), -100, 100)
+            # The sign is that of predict, whatever the rounding.
+            second = self._classes_of(logits) == self.classes_[1]
+            size = np.maximum(np.abs(odds), np.finfo(np.float32).tiny)
+            scores = np.where(second, size, -size)
+        found: Array = scores.astype(np.float32)
+        return found
 
     def score(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, edges: Any = None
