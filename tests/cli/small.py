@@ -77,8 +77,10 @@ def several_labels() -> Graph:
 
 
 def lasting(record: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in record.items() if not key.endswith("_per_second")}
-    return {key: value for key, value in kept.items() if key not in ("seconds", "out")}
+    """The record without what differs from run to run, also in its parts."""
+    timed = ("seconds", "_per_second")
+    kept = {key: value for key, value in record.items() if not key.endswith(timed) and key != "out"}
+    return {key: lasting(part) if isinstance(part, dict) else part for key, part in kept.items()}
 
 
 def interrupt_after_a_checkpoint(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:

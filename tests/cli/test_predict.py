@@ -29,6 +29,8 @@ def test_predict_writes_every_nodes_probabilities(lgcn_, trained: Path):
         "node",
         "predicted",
         "confidence",
+        "true",
+        "split",
         *(f"probability_{name}" for name in "012"),
     ]
     assert [row["node"] for row in table] == [str(i) for i in range(200)]
@@ -61,7 +63,7 @@ def test_names_of_nodes_and_classes_are_used(lgcn_, place: Path):
     assert record["test_score"] > 0.8
     lgcn_("predict", "a", "--output", "p.csv")
     table = rows("p.csv")
-    assert list(table[0])[3:] == ["probability_red", "probability_green", "probability_blue"]
+    assert list(table[0])[5:] == ["probability_red", "probability_green", "probability_blue"]
     assert table[0]["node"] == "node-0"
     assert [table[i]["predicted"] for i in (5, 25, 45)] == ["red", "green", "blue"]
 

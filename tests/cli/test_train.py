@@ -51,6 +51,7 @@ def test_train_prints_one_json_object(lgcn_, place: Path):
     assert record["dataset"] == "synthetic"
     assert record["out"] == "a"
     assert output.err == ""
+    assert record.pop("metrics") == json.loads((place / "a" / "metrics.json").read_text())
     saved = json.loads((place / "a" / "result.json").read_text())
     assert {key: saved[key] for key in record} == record
 

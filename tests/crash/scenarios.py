@@ -87,7 +87,16 @@ def read_run(path: Path) -> Any:
     run.load_model()
     run.temperature()
     run.encoder()
-    names = ("run.json", "features.json", "model.safetensors", "result.json")
+    run.metrics()
+    run.split(400)
+    names = (
+        "run.json",
+        "features.json",
+        "split.npz",
+        "model.safetensors",
+        "metrics.json",
+        "result.json",
+    )
     return {name: lasting(path / name) for name in names if (path / name).exists()}
 
 
@@ -122,7 +131,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
 def lasting(path: Path) -> Any:
     """The content of a file without the times that differ from run to run."""
     content = path.read_bytes()
-    if path.name not in ("result.json", "checkpoint.json"):
+    if path.name not in ("result.json", "metrics.json", "checkpoint.json"):
         return content
     return _without_times(json.loads(content))
 

@@ -32,6 +32,7 @@ NEUTRAL = {
     *("layer", "n_init", "max_expand", "max_hops", "resample", "subgraphs_per_batch", "sampler"),
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
+    "baselines",
 }
 
 # What the text of the paper says, and what its released program does, by the numbers in

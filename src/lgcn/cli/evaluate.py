@@ -8,6 +8,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import out, print_json
+from lgcn.cli.score_tables import print_scores
 from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.training.metric_names import metric_text
 
@@ -28,7 +29,8 @@ def evaluate(
     found = load_run(run).evaluate(dataset=dataset, store=store, root=root, **tables)
     if as_json:
         record = {"dataset": found.graph, "metric": found.metric, "run": str(run)}
-        print_json({**record, "splits": found.splits})
+        more = {"baselines": found.baselines, "summary": found.summary}
+        print_json({**record, "splits": found.splits, **more, "warnings": list(found.warnings)})
         return
     table = Table(title=escape(f"{run} on {found.graph}"), title_justify="left")
     for column in ("split", "nodes", found.metric, "loss"):
@@ -37,3 +39,4 @@ def evaluate(
         score, loss = metric_text(found.metric, values["score"]), f"{values['loss']:.4f}"
         table.add_row(split, str(values["nodes"]), score, loss)
     out.print(table)
+    print_scores(found.splits, found.baselines, found.summary)

@@ -31,6 +31,14 @@ def predict(
     unlabelled_only: Annotated[
         bool, typer.Option("--unlabelled-only", help="Write only nodes that have no label.")
     ] = False,
+    truth: Annotated[
+        bool,
+        typer.Option(
+            " /--no-truth",
+            help="Leave out the columns of the true label and the split.",
+            show_default=False,
+        ),
+    ] = True,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option(
@@ -45,7 +53,10 @@ def predict(
     *,
     tables: dict[str, Any],
 ) -> None:
-    """Write the predicted label, its confidence and all probabilities of every node to a table."""
+    """Write the prediction for every node to a table, with confidence and probabilities.
+
+    The table also has the true label and the split of each node, as far as they are known.
+    """
     from lgcn.inference.trained_run import load_run
     from lgcn.utils.files import is_stream
 
@@ -55,6 +66,7 @@ def predict(
         trained = load_run(run)
         written = trained.write_predictions(
             output,
+            truth=truth,
             unlabelled_only=unlabelled_only,
             abstain_below=abstain_below,
             spreadsheet_safe=spreadsheet_safe,

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
+from lgcn.cli.score_tables import print_scores
 from lgcn.cli.table_flags import takes_tables
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import metric_text
@@ -76,6 +77,15 @@ def train(
             "Default: tuned with --metric, else 0.5."
         ),
     ] = None,
+    baselines: Annotated[
+        bool | None,
+        typer.Option(
+            "--baselines/--no-baselines",
+            help="Compare with the majority class and with models without the graph. "
+            "Default: do so.",
+            show_default=False,
+        ),
+    ] = None,
     max_steps: Annotated[
         int | None, typer.Option(help="Stop after this many steps. Default: no limit.")
     ] = None,
@@ -100,7 +110,11 @@ def train(
     from lgcn.training.prepare import prepare_training, read_settings
 
     flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
-    flags |= {"metric": metric, "class_weight": _class_weight(class_weight or [])}
+    flags |= {
+        "baselines": baselines,
+        "metric": metric,
+        "class_weight": _class_weight(class_weight or []),
+    }
     flags |= {"threshold": _number_or_word(threshold)}
     flags |= {"structural_features": structural_features, "positions": positions}
     prepared = prepare_training(
@@ -115,10 +129,15 @@ def train(
     with epoch_progress(limits.max_epochs, limits.patience, console=err) as on_epoch:
         record = prepared.train(on_epoch)
     record = {key: value for key, value in record.items() if key != "history"}
+    metrics = prepared.run.metrics()
     if as_json:
-        print_json(record)
-    else:
-        _print_record(record)
+        print_json({**record, "metrics": metrics})
+        return
+    _print_record(record)
+    if metrics is not None:
+        print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
+    folder = record["out"]
+    print_line(f"saved in {folder}; next: lgcn predict {shlex.quote(folder)} --output FILE.csv")
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:
@@ -190,5 +209,3 @@ def _print_record(record: dict[str, Any]) -> None:
             f"{percent(gaps['val_after'])} on validation nodes "
             f"({percent(gaps['val_before'])} without){test}"
         )
-    folder = record["out"]
-    print_line(f"saved in {folder}; next: lgcn predict {shlex.quote(folder)} --output FILE.csv")

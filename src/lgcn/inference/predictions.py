@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from lgcn.errors import UsageError
 from lgcn.inference.output_file import check_output
+from lgcn.inference.truth import Truth, joined, named
 from lgcn.utils.files import atomic
 from lgcn.utils.numbers import real_number
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from lgcn.utils.progress import OnProgress
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
-SEPARATOR = ";"  # between the labels of a node that has several
 # What a spreadsheet takes for a formula, also in full-width letters, and the numbers among it.
 FORMULA = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -34,8 +34,10 @@ def predictions(
     *,
     multi_label: bool = False,
     temperature: float = 1.0,
+    threshold: float | None = None,
     node_ids: Any = None,
     abstain_below: float | None = None,
+    truth: Truth | None = None,
 ) -> pa.Table:
     """The table of predictions, one row per node.
 
@@ -43,7 +45,9 @@ def predictions(
     |---|---|
     | `node` | the user's id, or the number of the node |
     | `predicted` | the class, or the labels above 0.5 as `"a;b"`; null if the model abstains |
-    | `confidence` | the largest probability; of several labels, that of the least certain one |
+    | `confidence` | probability of the predicted class; of several labels, the least certain |
+    | `true` | the true class or labels, null if unknown; with `truth` |
+    | `split` | `train`, `val` or `test`, null if the node is in none; with `truth` |
     | `probability_A` | one column per class or label, calibrated by the temperature |
 
     Args:
@@ -51,10 +55,13 @@ def predictions(
         label_names: The names of the classes or labels, strings or numbers.
         multi_label: Whether a node can have several labels. (default: `False`)
         temperature: Softmax temperature, see `lgcn.training.calibration`. (default: 1)
+        threshold: For two classes, the probability from which on the second is predicted.
+            (default: the most likely class)
         node_ids: The ids of the nodes. (default: their numbers)
         abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
+        truth: The true labels and the split of the nodes. (default: no columns for them)
     """
-    from lgcn.training.calibration import confidence, probabilities
+    from lgcn.training.calibration import confidence, decide, probabilities
 
     num_nodes, num_classes = logits.shape
     if len(label_names) != num_classes:
@@ -64,27 +71,64 @@ def predictions(
     ids = _id_column(node_ids, num_nodes)
     chances = probabilities(logits.detach().cpu(), multi_label, temperature)
     sure = confidence(chances, multi_label)
+    chosen = None if multi_label else decide(chances, threshold)
+    if chosen is not None and num_classes == 2:  # the likelier class may not be the predicted one
+        sure = chances.gather(1, chosen.unsqueeze(1)).squeeze(1)
     abstains = None
     if abstain_below is not None:
         threshold = real_number("abstain_below", abstain_below, 0, 1)
         abstains = (sure.double() < threshold).numpy()
-    if multi_label:
-        predicted = pa.array(_joined(chances, label_names), pa.string(), mask=abstains)
+    if chosen is None:
+        predicted = pa.array(joined(chances > 0.5, label_names), pa.string(), mask=abstains)
     else:
-        index = pa.array(chances.argmax(dim=1).numpy(), mask=abstains)
-        predicted = pa.array(np.asarray(label_names).tolist()).take(index)
+        predicted = named(chosen, label_names, abstains)
     columns = {"node": ids, "predicted": predicted, "confidence": pa.array(sure.numpy())}
+    if truth is not None:
+        columns |= truth.columns(label_names)
     for name, column in zip(label_names, chances.t().contiguous(), strict=True):
         columns[f"probability_{name}"] = pa.array(column.numpy())
     return pa.table(columns)
 
 
+def predicted_values(
+    values: Tensor,
+    *,
+    half_width: float | None = None,
+    node_ids: Any = None,
+    truth: Truth | None = None,
+) -> pa.Table:
+    """The table of a regression's predictions, one row per node.
+
+    | column | content |
+    |---|---|
+    | `node` | the user's id, or the number of the node |
+    | `predicted` | the predicted value |
+    | `lower`, `upper` | the interval around it; null if its width is not known |
+    | `true` | the true value, null if unknown; with `truth` |
+    | `split` | `train`, `val` or `test`, null if the node is in none; with `truth` |
+
+    Args:
+        values: The predicted values, [nodes].
+        half_width: Half the width of the interval. (default: not known)
+        node_ids, truth: See `predictions`.
+    """
+    found = values.detach().double().cpu().numpy()
+    edges: list[Any] = [pa.nulls(len(found), pa.float64())] * 2
+    if half_width is not None:
+        edges = [pa.array(found - half_width), pa.array(found + half_width)]
+    columns = {"node": _id_column(node_ids, len(found)), "predicted": pa.array(found)}
+    columns |= dict(zip(("lower", "upper"), edges, strict=True))
+    return pa.table(columns | ({} if truth is None else truth.columns(())))
+
+
 def prediction_blocks(
     scores: Tensor,
-    label_names: Sequence[Any],
+    label_names: Sequence[Any] | None,
     *,
     node_ids: Callable[[int, int], Any] | None = None,
     nodes: Tensor | None = None,
+    truth: Truth | None = None,
+    values: Callable[[Tensor], Tensor] | None = None,
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> Iterator[pa.Table]:
@@ -92,18 +136,27 @@ def prediction_blocks(
 
     Args:
         scores: Scores before softmax or sigmoid, of all nodes.
-        label_names: The names of the classes or labels.
+        label_names: The names of the classes or labels; `None` for a regression, whose table is
+            that of `predicted_values`.
         node_ids: Gives the ids of the nodes from `start` up to `stop`, as
             `lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
         nodes: A mask of the nodes to keep. (default: all)
+        truth: The true labels and the split of all nodes. (default: none)
+        values: For a regression, gives the values of a block of scores.
         on_progress: Called after each piece. (default: none)
-        **options: `multi_label`, `temperature` and `abstain_below` of `predictions`.
+        **options: The other arguments of `predictions` or `predicted_values`.
     """
     from lgcn.nn.layerwise import read_blocks
 
     for start, stop, logits in read_blocks(scores):
         ids = np.arange(start, stop) if node_ids is None else node_ids(start, stop)
-        table = predictions(logits, label_names, node_ids=ids, **options)
+        known = None if truth is None else truth.rows(start, stop)
+        more = {"node_ids": ids, "truth": known, **options}
+        if label_names is None:
+            assert values is not None
+            table = predicted_values(values(logits), **more)
+        else:
+            table = predictions(logits, label_names, **more)
         yield table if nodes is None else table.filter(nodes[start:stop].cpu().numpy())
         if on_progress is not None:
             on_progress("predictions", stop, scores.shape[0])
@@ -119,15 +172,6 @@ def _id_column(node_ids: Any, num_nodes: int) -> pa.Array:
     if shape != [num_nodes]:
         raise UsageError(f"node_ids must have one id per node ({num_nodes}), got shape {shape}")
     return pa.array(node_ids)
-
-
-def _joined(chances: Tensor, names: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """The labels of each node above 0.5, joined to one string."""
-    texts = [str(name) for name in names]
-    counts = (chances > 0.5).sum(dim=1).tolist()
-    labels = iter((chances > 0.5).nonzero()[:, 1].tolist())
-    rows = [SEPARATOR.join(texts[next(labels)] for _ in range(count)) for count in counts]
-    return np.array(rows, dtype=object)
 
 
 def predictions_format(path: str | Path) -> str:

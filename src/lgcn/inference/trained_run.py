@@ -6,6 +6,7 @@ torch is checked before torch is imported, so that a mistake is reported at once
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from lgcn.graph import Graph
+    from lgcn.inference.evaluation import Evaluation
     from lgcn.inference.predictions import Written
     from lgcn.tables.encoder import FeatureEncoder
+    from lgcn.training.split_file import Split
     from lgcn.utils.progress import OnProgress
 
 # Options of tables that only matter in training.
@@ -74,21 +77,6 @@ class Labels(Enum):
     REQUIRED = "required"
     IF_PRESENT = "if present"
     IGNORED = "ignored"
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of a model on a graph.
-
-    Args:
-        graph: Name of the graph.
-        metric: Name of the score.
-        splits: For each split with labelled nodes: `nodes`, `score`, `loss` and more.
-    """
-
-    graph: str
-    metric: str
-    splits: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -168,6 +156,13 @@ class TrainedRun:
         """What the training measured: scores, epochs, calibration, history."""
         return self._run.result()
 
+    def metrics(self) -> dict[str, Any] | None:
+        """How good the model was after the training, beside the baselines.
+
+        See `lgcn.training.run_metrics.run_metrics`. `None` for runs of earlier versions.
+        """
+        return self._run.metrics()
+
     def encoder(self) -> FeatureEncoder | None:
         """How the user's columns become features; `None` if the features came as numbers."""
         return self._run.encoder()
@@ -221,6 +216,7 @@ class TrainedRun:
     def predictions(
         self,
         *,
+        truth: bool = True,
         unlabelled_only: bool = False,
         abstain_below: float | None = None,
         memory: str | int | None = None,
@@ -229,7 +225,11 @@ class TrainedRun:
     ) -> pa.Table:
         """The predictions as a table, see `lgcn.inference.predictions.predictions`.
 
+        The table of a regression is that of `lgcn.inference.predictions.predicted_values`.
+
         Args:
+            truth: Add the columns `true` and `split`, as far as they are known: new tables
+                have no split. (default: `True`)
             unlabelled_only: Only nodes that have no label. (default: `False`)
             abstain_below: Confidence, from 0 to 1, below which nothing is predicted.
                 (default: none)
@@ -238,13 +238,14 @@ class TrainedRun:
         """
         import pyarrow as pa
 
-        blocks = self._blocks(data, unlabelled_only, abstain_below, memory, on_progress)
-        return pa.concat_tables(blocks)
+        chosen = (truth, unlabelled_only, abstain_below)
+        return pa.concat_tables(self._blocks(data, *chosen, memory, on_progress))
 
     def write_predictions(
         self,
         path: str | Path,
         *,
+        truth: bool = True,
         unlabelled_only: bool = False,
         abstain_below: float | None = None,
         spreadsheet_safe: bool = True,
@@ -256,14 +257,15 @@ class TrainedRun:
 
         Args:
             path, spreadsheet_safe: See `lgcn.inference.predictions.write_predictions`.
-            unlabelled_only, abstain_below: See `predictions`.
+            truth, unlabelled_only, abstain_below: See `predictions`.
             memory, on_progress: See `predict`.
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         from lgcn.inference.predictions import predictions_format, write_predictions
 
         predictions_format(path)
-        blocks = self._blocks(data, unlabelled_only, abstain_below, memory, on_progress)
+        chosen = (truth, unlabelled_only, abstain_below)
+        blocks = self._blocks(data, *chosen, memory, on_progress)
         return write_predictions(blocks, path, spreadsheet_safe=spreadsheet_safe)
 
     def embed(
@@ -309,16 +311,16 @@ class TrainedRun:
         return found.shape[0], found.shape[1]
 
     def evaluate(self, **data: Unpack[NewData]) -> Evaluation:
-        """The scores on training, validation and test nodes.
+        """The scores on training, validation and test nodes, in detail.
 
-        All labelled nodes of new tables count as test nodes.
+        All labelled nodes of new tables count as test nodes. On the graph of the training, the
+        baselines of the training come along. A class that is never predicted is a warning.
 
         Args:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         source = self._source(data, Labels.REQUIRED)
-        from lgcn.graph import SPLITS
-        from lgcn.training.evaluation import evaluate
+        from lgcn.inference.evaluation import evaluate_graph
         from lgcn.training.scoring import Scoring
 
         model = self.model()
@@ -331,14 +333,13 @@ class TrainedRun:
             threshold=self.threshold,
             temperature=self.temperature,
         )
-        scores = evaluate(model, graph.separate(), SPLITS, scoring)
-        if not scores:
-            raise UsageError(f"{graph.name} has no labelled nodes to score")
-        return Evaluation(graph.name, scoring.metric, scores)
+        stored = (self.metrics() or {}) if self._is_own(data, source) else {}
+        return evaluate_graph(model, graph, scoring, self.interval, stored.get("baselines"))
 
     def _blocks(
         self,
         data: NewData,
+        truth: bool,
         unlabelled_only: bool,
         abstain_below: float | None,
         memory: str | int | None,
@@ -347,23 +348,82 @@ class TrainedRun:
         """The table of predictions in pieces; all checks are made before this returns."""
         if abstain_below is not None:
             real_number("abstain_below", abstain_below, 0, 1)
+            if self.spec.task == "regression":
+                raise UsageError("abstain_below is for classes, and the model predicts a number")
         _check_memory(memory)
-        source = self._source(data, Labels.IF_PRESENT if unlabelled_only else Labels.IGNORED)
+        labels = Labels.IF_PRESENT if unlabelled_only or truth else Labels.IGNORED
+        source = self._source(data, labels)
         from lgcn.inference.predictions import prediction_blocks
+        from lgcn.inference.truth import Truth
 
         model = self.model()
-        loaded = self._load(data, source)
-        temperature = self.temperature
+        loaded = self._load_labels(data, source, needed=unlabelled_only)
+        known = None
+        if truth:
+            known = Truth.of(loaded.graph, self._split(loaded.graph, data, source))
+        options: dict[str, Any]
+        if self.spec.task == "regression":
+            assert self.interval is not None
+            options = {"half_width": self.interval[1], "values": self.spec.values}
+        else:
+            options = {
+                "multi_label": self.spec.multi_label,
+                "temperature": self.temperature,
+                "threshold": self.threshold,
+                "abstain_below": abstain_below,
+            }
         return prediction_blocks(
             _scores(model, loaded.graph, memory, on_progress),
-            self.class_names,
+            None if self.spec.task == "regression" else self.class_names,
             node_ids=loaded.node_ids,
             nodes=loaded.graph.unlabelled() if unlabelled_only else None,
+            truth=known,
             on_progress=on_progress,
-            multi_label=self.spec.multi_label,
-            temperature=temperature,
-            abstain_below=abstain_below,
+            **options,
         )
+
+    def _load_labels(self, data: NewData, source: GraphSource | None, *, needed: bool) -> _Loaded:
+        """The graph with its labels; without, if new tables have labels that cannot be read.
+
+        Args:
+            data, source: The data.
+            needed: Whether labels that cannot be read are an error.
+        """
+        if needed or not _are_tables(data):
+            return self._load(data, source)
+        try:
+            return self._load(data, source)
+        except DataError as error:
+            loaded = self._load(data, self._source(data, Labels.IGNORED))
+            warnings.warn(f"the predictions have no column of true labels: {error}", stacklevel=5)
+            return loaded
+
+    def _split(self, graph: Graph, data: NewData, source: GraphSource | None) -> Split | None:
+        """The split of the training, or that of another graph; new tables have none."""
+        if _are_tables(data):
+            return None
+        from lgcn.training.split_file import SPLITS, split_of
+
+        split = self._run.split(graph.num_nodes) if self._is_own(data, source) else None
+        if split is None:
+            has_split = any(graph.mask(name) is not None for name in SPLITS)
+            return split_of(graph) if has_split else None
+        if len(split["train"]) != graph.num_nodes:
+            warnings.warn(
+                f"the predictions have no column of the split: {graph.name} had "
+                f"{len(split['train'])} nodes in training, and has {graph.num_nodes} now",
+                stacklevel=5,
+            )
+            return None
+        return split
+
+    def _is_own(self, data: NewData, source: GraphSource | None) -> bool:
+        """Whether the graph is that of the training."""
+        if source is None or _are_tables(data):
+            return False
+        own = as_store(GraphSource(self.settings.dataset, self.settings.dataset_options))
+        same = all(source.options.get(key) == value for key, value in own.options.items())
+        return source.dataset == own.dataset and (own.dataset == "tables" or same)
 
     def _embed(
         self, data: NewData, layer: int, memory: str | int, on_progress: OnProgress | None

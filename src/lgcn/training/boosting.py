@@ -16,10 +16,12 @@ from lgcn.sampling import GraphLoader
 from lgcn.training.checks import check_trainable
 from lgcn.training.loop import Result
 from lgcn.training.model_spec import ModelSpec
-from lgcn.training.record import run_record
+from lgcn.training.record import final_scoring, run_record
 from lgcn.training.run_folder import Run
+from lgcn.training.run_metrics import run_metrics
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
+from lgcn.training.split_file import split_of
 from lgcn.training.state import Rates, State
 from lgcn.training.weights import training_graph
 
@@ -47,7 +49,7 @@ def train_boosting(
     settings = settings.resolve(graph)
     spec = ModelSpec.of(graph, settings)
     spec.check_memory(settings)
-    graph = spec.prepare(graph)
+    plain, graph = graph, spec.prepare(graph)
     if graph.multi_label and graph.num_classes > MAX_LABELS:
         raise UsageError(
             f"model=boosting takes at most {MAX_LABELS} labels, since each needs trees of its own; "
@@ -64,8 +66,10 @@ def train_boosting(
     record["out"] = None if out is None else str(out)
     if out is not None:
         run = Run(out)
-        with run.locked(), run.begin(settings, spec, graph.encoder, overwrite=overwrite):
-            run.finish(dict(model.state_dict()), {**record, "history": state.history})
+        split = split_of(graph)
+        with run.locked(), run.begin(settings, spec, graph.encoder, split, overwrite=overwrite):
+            metrics = run_metrics(plain, settings, scored, *final_scoring(record, scoring))
+            run.finish(dict(model.state_dict()), {**record, "history": state.history}, metrics)
     return Result(model, record, spec)
 
 
@@ -86,7 +90,9 @@ def _grow(
         deadline: When to stop.
     """
     started = time.monotonic()
-    assert graph.y is not None and graph.train_mask is not None and graph.val_mask is not None
+    assert graph.y is not None
+    assert graph.train_mask is not None
+    assert graph.val_mask is not None
     x = graph.features()
     if model.projection is not None:
         model.projection.data.copy_(_svd(x, model.projection.size(1), settings.seed))

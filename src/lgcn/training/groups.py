@@ -364,6 +364,11 @@ class EvaluationSettings(Group):
         "is large)",
     )
     evaluate_every: Int = Field(1, ge=1, description="epochs between evaluations")
+    baselines: bool = Field(
+        True,
+        description="compare the finished model with the majority class and with models of the "
+        "features without the graph",
+    )
     metric: Annotated[str, AfterValidator(known_metric)] = Field(
         "auto",
         description="what chooses the epoch and is reported: "

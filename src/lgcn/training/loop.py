@@ -28,11 +28,13 @@ from lgcn.training.evaluation import (
 )
 from lgcn.training.interrupts import stop_request
 from lgcn.training.model_spec import ModelSpec
-from lgcn.training.record import run_record
+from lgcn.training.record import final_scoring, run_record
 from lgcn.training.run_folder import Run
+from lgcn.training.run_metrics import run_metrics
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader, make_optimizer, pick_device
+from lgcn.training.split_file import check_split, split_of
 from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
 from lgcn.training.weights import training_graph
@@ -95,6 +97,7 @@ def train(
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
     check_trainable(graph, settings)
     settings = settings.resolve(graph)
+    plain = graph  # as it was given, for the baselines
     spec = ModelSpec.of(graph, settings)
     graph = spec.prepare(graph)
     spec.check_memory(settings)
@@ -111,11 +114,15 @@ def train(
             _start_from(model, weights)
         state, best, rates = State(), _copy_weights(model), Rates()
         if run is not None and resume:
+            check_split(run.folder, graph, run.split(graph.num_nodes))
             state, best = restore(run, settings, spec, model, optimizer, best)
         evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
         check_metric(graph, evaluated, scoring.metric)
         if run is not None and not resume:
-            stack.enter_context(run.begin(settings, spec, graph.encoder, overwrite=overwrite))
+            split = split_of(graph)
+            stack.enter_context(
+                run.begin(settings, spec, graph.encoder, split, overwrite=overwrite)
+            )
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
         while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):
@@ -166,8 +173,9 @@ def train(
         record = run_record(model, graph, settings, loader, state, rates, scored, scoring)
         record["out"] = None if run is None else str(run.folder)
         if run is not None:
+            metrics = run_metrics(plain, settings, scored, *final_scoring(record, scoring))
             with run.resumable():
-                run.finish(best, {**record, "history": state.history})
+                run.finish(best, {**record, "history": state.history}, metrics)
     return Result(model.eval(), record, spec, history=state.history)
 
 

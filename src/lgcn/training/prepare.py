@@ -5,7 +5,7 @@ torch is imported after these checks, so that a mistake is reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,26 +41,30 @@ class PreparedTraining:
     resume: bool
     overwrite: bool
 
-    def train(self, on_epoch: OnEpoch | None = None) -> dict[str, Any]:
+    def train(
+        self, on_epoch: OnEpoch | None = None, on_member: Callable[[Any], None] | None = None
+    ) -> dict[str, Any]:
         """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
         Args:
             on_epoch: See `lgcn.training.train`. (default: none)
+            on_member: See `lgcn.training.portfolio.train_portfolio`. (default: none)
         """
         if self.resume and self.run.finished:
             self.run.tidy()
             return self.run.result()
         graph = self.source.load()
-        from lgcn.training.loop import train
+        from lgcn.training.portfolio import train_as_asked
 
         try:
-            return train(
+            return train_as_asked(
                 graph,
                 self.settings,
                 out=self.run.folder,
                 resume=self.resume,
                 overwrite=self.overwrite,
                 on_epoch=on_epoch,
+                on_member=on_member,
             ).record
         except KeyboardInterrupt:
             raise self._interrupted() from None

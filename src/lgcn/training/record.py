@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -66,6 +67,17 @@ def run_record(
         record["test_label_accuracy"] = test.get("label_accuracy")
     speed = rates.record(loader) if isinstance(loader, BatchLoader) else {}
     return {**record, **calibrated, **speed}
+
+
+def final_scoring(
+    record: Mapping[str, Any], scoring: Scoring
+) -> tuple[Scoring, tuple[float, float | None] | None]:
+    """The scoring with the temperature and threshold of a record, and the record's interval."""
+    interval = record.get("interval")
+    found = replace(
+        scoring, threshold=record.get("threshold"), temperature=record.get("temperature", 1.0)
+    )
+    return found, None if interval is None else (interval["level"], interval["half_width"])
 
 
 def _nodes_per_batch(loader: BatchLoader | GraphLoader) -> list[int]:

@@ -7,6 +7,8 @@
 ``checkpoint-N.safetensors``  weights, best weights and optimiser state after epoch N
 ``model.safetensors``         the best weights, once training has finished
 ``result.json``               the scores, and the history of all epochs
+``metrics.json``              how good the model is in detail, and the baselines
+``split.npz``                 which nodes were training, validation and test nodes
 ``estimator.json``            what `lgcn.LGCNClassifier` adds when it is saved
 ``ensemble.json``             leaderboard and weights of a portfolio (`lgcn.training.portfolio`)
 ``members/NAME/``             its members, each a run folder
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from lgcn.tables.encoder import FeatureEncoder
+    from lgcn.training.split_file import Split
 
 FORMAT = 1
 ENSEMBLE, MEMBERS = "ensemble.json", "members"
@@ -67,6 +70,8 @@ FILES = (
     "run.json",
     "features.json",
     "estimator.json",
+    "metrics.json",
+    "split.npz",
     ENSEMBLE,
 )
 # The keys that a result needs to be printed, and their types.
@@ -146,12 +151,24 @@ class Run:
         return f"lgcn train --resume --out {shlex.quote(str(self.folder))}"
 
     def start(
-        self, settings: Settings, spec: ModelSpec, encoder: FeatureEncoder | None = None
+        self,
+        settings: Settings,
+        spec: ModelSpec,
+        encoder: FeatureEncoder | None = None,
+        split: Split | None = None,
     ) -> None:
         """Starts a new run in the folder. The files of an earlier run are removed."""
         self.clear()
+        if split is not None:
+            from lgcn.training.split_file import write_split
+
+            write_split(self.folder / "split.npz", split)
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
+        self.write_settings(settings, spec)
+
+    def write_settings(self, settings: Settings, spec: ModelSpec) -> None:
+        """Writes ``run.json``."""
         record = {"format": FORMAT, "settings": settings.to_dict(), "model": asdict(spec)}
         self.write_json("run.json", record)
 
@@ -161,6 +178,7 @@ class Run:
         settings: Settings,
         spec: ModelSpec,
         encoder: FeatureEncoder | None,
+        split: Split | None = None,
         *,
         overwrite: bool,
     ) -> Iterator[None]:
@@ -172,7 +190,7 @@ class Run:
         if self.holds_work and not overwrite:  # may have appeared since the caller looked
             raise UsageError(f"{self.folder} already holds a run; choose another --out")
         try:
-            self.start(settings, spec, encoder)
+            self.start(settings, spec, encoder, split)
             yield
         except WriteError:
             raise
@@ -277,11 +295,18 @@ class Run:
 
         return epoch, load_tensors(path), state
 
-    def finish(self, weights: dict[str, Tensor], result: dict[str, Any]) -> None:
-        """Writes the best weights and the result, then removes the checkpoints."""
+    def finish(
+        self,
+        weights: dict[str, Tensor],
+        result: dict[str, Any],
+        metrics: dict[str, Any] | None = None,
+    ) -> None:
+        """Writes the best weights, the metrics and the result, then removes the checkpoints."""
         from lgcn.training.tensor_files import save_tensors
 
         save_tensors(self.folder / "model.safetensors", weights)
+        if metrics is not None:
+            self.write_json("metrics.json", metrics)
         self.write_json("result.json", result)
         self._drop_checkpoints()
 
@@ -318,6 +343,26 @@ class Run:
                     f"{path} is damaged: {key} is missing or wrong. {START_AGAIN}"
                 )
         return result
+
+    def metrics(self) -> dict[str, Any] | None:
+        """The content of ``metrics.json``, checked; ``None`` if the run has none."""
+        path = self.folder / "metrics.json"
+        if not path.exists():
+            return None
+        from lgcn.training.metrics_file import check_metrics
+
+        try:
+            return check_metrics(self.read_json("metrics.json"))
+        except ValueError as error:
+            raise CheckpointError(f"{path} is damaged: {one_line(error)}. {START_AGAIN}") from error
+
+    def split(self, num_nodes: int) -> Split | None:
+        """Which nodes were in which split, see `lgcn.training.split_file.read_split`."""
+        from lgcn.training.split_file import read_split
+
+        found = read_split(self.folder / "split.npz", num_nodes)
+        self._check_unchanged()
+        return found
 
     def temperature(self) -> float:
         """The softmax temperature; 1 if the run has none."""

@@ -33,8 +33,21 @@ def read_npy(path: Path) -> Any:
     return array
 
 
-def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """The named arrays in a `.npz` file; missing optional ones are omitted."""
+def read_npz(
+    path: Path,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    *,
+    limit: int | None = None,
+) -> dict[str, Any]:
+    """The named arrays in a `.npz` file; missing optional ones are omitted.
+
+    Args:
+        path: The file.
+        required, optional: The names.
+        limit: Bytes that the contents may have. (default: 200 times the size of the file, at least
+            256 MiB)
+    """
     try:
         open_plain(path).close()
         archive = np.load(path, allow_pickle=False)
@@ -46,7 +59,7 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
         raise DataError(f"{path} must be an .npz archive, got a single array")
     arrays = {}
     with archive:
-        _check_unpacked(path, archive.zip)
+        _check_unpacked(path, archive.zip, limit)
         absent = [name for name in required if name not in archive.files]
         if absent:
             raise DataError(
@@ -66,10 +79,12 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
     return arrays
 
 
-def _check_unpacked(path: Path, archive: zipfile.ZipFile) -> None:
-    """Refuses an archive whose contents are far larger than its file."""
-    limit = max(MAX_UNPACKED, MAX_UNPACKED_RATIO * path.stat().st_size)
+def _check_unpacked(path: Path, archive: zipfile.ZipFile, known: int | None) -> None:
+    """Refuses an archive whose contents are far larger than its file, or than is known."""
+    limit = max(MAX_UNPACKED, MAX_UNPACKED_RATIO * path.stat().st_size) if known is None else known
     size = sum(member.file_size for member in archive.infolist())
+    if size > limit and known is not None:
+        raise DataError(f"{path} unpacks to {size} bytes, but should to at most {limit}")
     if size > limit:
         raise DataError(
             f"{path} unpacks to {size / 1e9:.1f} GB, more than {MAX_UNPACKED_RATIO} times its size "

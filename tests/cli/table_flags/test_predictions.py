@@ -104,6 +104,10 @@ def test_predict_new_tables_without_labels(lgcn_, trained: Path):
     assert [row["node"] for row in table] == [f"q{i}" for i in range(24)]
     new_tables()
     lgcn_("predict", trained, "--output", "again.csv", *new)
+    again = rows("again.csv")
+    assert [row.pop("true") for row in again] == [label(i) if i % 4 else "" for i in range(24)]
+    assert again == table
+    lgcn_("predict", trained, "--output", "again.csv", "--no-truth", *new)
     assert rows("again.csv") == table
 
 
@@ -111,7 +115,9 @@ def test_predict_the_same_nodes_as_new_ones(lgcn_, trained: Path):
     """Features are scaled as in training, whichever rows come."""
     lgcn_("predict", trained, "--output", "a.csv")
     lgcn_("predict", trained, "--output", "b.csv", *OWN)
-    assert rows("a.csv") == rows("b.csv")
+    own, new = rows("a.csv"), rows("b.csv")
+    assert {row.pop("split") for row in own} == {"train", "val", "test", ""}
+    assert own == new  # new tables have no split
 
 
 def test_unseen_categories_are_told_of(lgcn_, trained: Path):

@@ -48,7 +48,8 @@ def test_two_commands_from_two_tables_to_predictions(lgcn_):
     assert output.err == ""
     table = rows("predictions.csv")
     probabilities = [f"probability_{name}" for name in CLASSES]
-    assert list(table[0]) == ["node", "predicted", "confidence", *probabilities]
+    columns = ["node", "predicted", "confidence", "true", "split", *probabilities]
+    assert list(table[0]) == columns
     assert [row["node"] for row in table] == node_columns()["id"]
     assert [row["predicted"] for row in table] == [label(i) for i in range(NUM_NODES)]
     for row in table:
@@ -63,6 +64,7 @@ def test_train_prints_one_json_object(lgcn_, place: Path):
     record = output.json
     assert output.err == ""
     assert (record["dataset"], record["graph"], record["metric"]) == ("tables", "nodes", "accuracy")
+    assert record.pop("metrics")["metric"] == "accuracy"
     saved = json.loads((place / "run" / "result.json").read_text())
     assert {key: saved[key] for key in record} == record
     config, spec = Run("run").read()

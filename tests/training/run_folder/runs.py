@@ -38,6 +38,11 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+# The files of a run that has ended, and those of one that has a checkpoint, with its tensors.
+FINISHED = {"run.json", "split.npz", "model.safetensors", "metrics.json", "result.json"}
+STOPPED = {"run.json", "split.npz", "checkpoint.json"}
+
+
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 

@@ -62,12 +62,13 @@ JSON_DAMAGE = [truncate, empty, a_list, a_table, no_text, nested, a_pipe, endles
 
 
 @pytest.mark.parametrize("damage", JSON_DAMAGE)
-@pytest.mark.parametrize("name", ["run.json", "result.json"])
+@pytest.mark.parametrize("name", ["run.json", "result.json", "metrics.json"])
 def test_damage_to_a_finished_run_is_named(
     finished: Path, name: str, damage: Callable[[Path], None]
 ):
     damage(finished / name)
-    read = {"run.json": Run(finished).load_model, "result.json": Run(finished).result}
+    run = Run(finished)
+    read = {"run.json": run.load_model, "result.json": run.result, "metrics.json": run.metrics}
     with pytest.raises(CheckpointError, match=str(finished / name)):
         read[name]()
 

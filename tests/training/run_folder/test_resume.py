@@ -14,7 +14,7 @@ from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, 
 from lgcn.training import Result, Run, loop, metrics, train
 
 from ..graphs import digest, lasting, settings, several_graphs, small_graph
-from .runs import Killed, at_epoch, die, go_on, interrupt, names
+from .runs import STOPPED, Killed, at_epoch, die, go_on, interrupt, names
 
 PRESETS: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -39,7 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def test_an_interrupted_run_says_how_to_go_on_and_does(
     stopped: Path, finished_run: tuple[Path, Result]
 ):
-    assert names(stopped) == {"run.json", "checkpoint.json", "checkpoint-3.safetensors"}
+    assert names(stopped) == {*STOPPED, "checkpoint-3.safetensors"}
     result = go_on(stopped)
     assert digest(result.model) == digest(finished_run[1].model)
     assert lasting(result.record) == lasting(finished_run[1].record)

@@ -14,12 +14,12 @@ from lgcn.training import Result, Run, Settings, train
 from lgcn.training.settings import flatten
 
 from ..graphs import digest, settings, small_graph
-from .runs import Killed, at_epoch, change, die, encoded_graph, names
+from .runs import FINISHED, STOPPED, Killed, at_epoch, change, die, encoded_graph, names
 
 
 def test_a_finished_run_holds_settings_weights_and_result(finished_run: tuple[Path, Result]):
     folder, result = finished_run
-    assert names(folder) == {"run.json", "model.safetensors", "result.json"}
+    assert names(folder) == FINISHED
     record = json.loads((folder / "run.json").read_text())
     assert Settings.create(**record["settings"]) == settings()
     saved = json.loads((folder / "result.json").read_text())
@@ -43,7 +43,7 @@ def test_the_model_comes_back(finished_run: tuple[Path, Result]):
 def test_one_checkpoint_is_kept(tmp_path: Path):
     with pytest.raises(Killed):
         train(small_graph(), settings(), out=tmp_path, on_epoch=at_epoch(5, die))
-    assert names(tmp_path) == {"run.json", "checkpoint.json", "checkpoint-4.safetensors"}
+    assert names(tmp_path) == {*STOPPED, "checkpoint-4.safetensors"}
 
 
 def test_a_new_run_in_an_old_folder_leaves_nothing_of_the_old(finished: Path):

@@ -16,7 +16,7 @@ from lgcn.errors import CheckpointError, UsageError, WriteError
 from lgcn.training import Run, folder_lock, tensor_files, train
 
 from ..graphs import digest, settings, small_graph
-from .runs import Killed, at_epoch, die, go_on, names
+from .runs import FINISHED, STOPPED, Killed, at_epoch, die, go_on, names
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def test_a_second_training_in_one_folder_is_refused(tmp_path: Path, options: dic
     folder = tmp_path / "run"
     result = train(small_graph(), settings(), out=folder, on_epoch=at_epoch(3, another))
     assert digest(Run(folder).load_model()[0]) == digest(result.model)
-    assert names(folder) == {"run.json", "model.safetensors", "result.json"}
+    assert names(folder) == FINISHED
 
 
 @pytest.mark.parametrize("way", ["kill", "exit"])
@@ -118,7 +118,7 @@ def test_a_full_disk_at_a_checkpoint_leaves_the_one_before(
     assert str(tmp_path / "checkpoint-4.safetensors") in message
     assert f"lgcn train --resume --out {tmp_path}" in message
     assert "\n" not in message
-    assert names(tmp_path) == {"run.json", "checkpoint.json", "checkpoint-3.safetensors"}
+    assert names(tmp_path) == {*STOPPED, "checkpoint-3.safetensors"}
     go_on(tmp_path)
     weights = [Path(p, "model.safetensors").read_bytes() for p in (tmp_path, finished_run[0])]
     assert weights[0] == weights[1]
@@ -129,14 +129,14 @@ def test_a_full_disk_at_the_end_can_be_gone_on_from(stopped: Path):
         go_on(stopped)
     assert not Run(stopped).finished
     go_on(stopped)
-    assert names(stopped) == {"run.json", "model.safetensors", "result.json"}
+    assert names(stopped) == FINISHED
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(stopped: Path):
     for name in ("checkpoint-2.safetensors", "run.json"):
         (stopped / f".{name}.0123abcd.lgcn-tmp").write_text("half")
     go_on(stopped)
-    assert names(stopped) == {"run.json", "model.safetensors", "result.json"}
+    assert names(stopped) == FINISHED
 
 
 @pytest.mark.usefixtures("checkpoints")

@@ -57,7 +57,8 @@ class HeldOut:
     """
 
     def __init__(self, graph: Graph, settings: Settings) -> None:
-        assert graph.y is not None and graph.val_mask is not None
+        assert graph.y is not None
+        assert graph.val_mask is not None
         masks = [mask for mask in (graph.val_mask, graph.test_mask) if mask is not None]
         self.nodes = torch.stack([mask.cpu() for mask in masks]).any(0).nonzero().squeeze(1)
         self.whole = graph
@@ -93,7 +94,8 @@ class HeldOut:
     @property
     def y(self) -> Tensor:
         """The labels of the validation nodes."""
-        assert self.graph.y is not None and self.graph.val_mask is not None
+        assert self.graph.y is not None
+        assert self.graph.val_mask is not None
         return self.graph.y[self.graph.val_mask]
 
     def judge(self, predictions: Tensor, y: Tensor) -> Rank:

@@ -104,7 +104,10 @@ MANY = Member("many", "many", "many")
 NO_LGCL = Member("no-lgcl", "no-lgcl", "few", {"num_layers": 0})
 GCN = Member("gcn", "gcn", "few", _gcn())
 RESIDUAL_GCN = Member(
-    "residual-gcn", "residual-gcn", "residual", _residual("gcn", 4, hidden_channels=128, dropout=0.5)
+    "residual-gcn",
+    "residual-gcn",
+    "residual",
+    _residual("gcn", 4, hidden_channels=128, dropout=0.5),
 )
 RESIDUAL_MEAN = Member(
     "residual-mean",

@@ -32,6 +32,7 @@ def load_ensemble(run: Run, spec: ModelSpec) -> Ensemble:
         raise CheckpointError(
             f"{run.folder / ENSEMBLE} is damaged: no member has a weight. {START_AGAIN}"
         )
+    parts.sort(key=lambda part: -part.weight)  # the order in which it was made
     return Ensemble(parts).eval()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -34,9 +33,11 @@ from lgcn.training.portfolio.entries import EnsembleFile, Entry
 from lgcn.training.portfolio.members import members
 from lgcn.training.portfolio.selection import select
 from lgcn.training.portfolio.variations import vary
-from lgcn.training.record import run_record
-from lgcn.training.run_folder import ENSEMBLE, FILES, Run
+from lgcn.training.record import final_scoring, run_record
+from lgcn.training.run_folder import ENSEMBLE, Run
+from lgcn.training.run_metrics import run_metrics
 from lgcn.training.settings import Settings
+from lgcn.training.split_file import check_split, split_of
 from lgcn.training.state import Rates, State
 from lgcn.utils.durations import format_duration, parse_duration
 from lgcn.utils.memory import release_memory
@@ -96,9 +97,7 @@ def train_as_asked(
     stored = resume and out is not None and Run(out).is_portfolio
     asked = settings.time_limit is not None or settings.max_trials is not None
     if stored or asked or settings_by_validation(settings, graph):
-        return train_portfolio(
-            graph, settings, **common, on_epoch=on_epoch, on_member=on_member
-        )
+        return train_portfolio(graph, settings, **common, on_epoch=on_epoch, on_member=on_member)
     return train(graph, settings, **common, on_epoch=on_epoch)
 
 
@@ -141,6 +140,7 @@ def train_portfolio(
         if resume:
             before = EnsembleFile.read(run)
             settings = _settings_of(run, before)
+            check_split(run.folder, graph, run.split(graph.num_nodes))
             return _Portfolio(graph, settings, run, on_epoch, on_member, before).train()
         if run.holds_work and not overwrite:
             raise UsageError(f"{run.folder} already holds a run; choose another --out")
@@ -209,7 +209,9 @@ class _Portfolio:
     def _begin(self) -> None:
         if self.run is None or self.before is not None:
             return
-        self.run.start(self.settings.resolve(self.graph), self.held_out.spec, self.graph.encoder)
+        resolved = self.settings.resolve(self.graph)
+        split = split_of(self.graph)
+        self.run.start(resolved, self.held_out.spec, self.graph.encoder, split)
         self._write()
 
     def _write(self, entries: Sequence[Entry] | None = None) -> None:
@@ -223,11 +225,12 @@ class _Portfolio:
         """What is trained next, until the time or the number of trials is up."""
         if self.kind == "choice":
             for name, own in label_members(self.settings):
-                yield Entry(name, name, own.model.name), own
+                yield Entry(name, name, own.model.name), own.replace(baselines=False)
             return
         for member, own in members(self.settings, self.graph):
             if self._is_up():
                 return
+            own = own.replace(baselines=False)  # the portfolio computes them once
             yield Entry(member.name, member.family, own.model.name), own
         number = failures = 0
         while not self._is_up() and failures < MAX_FAILURES:
@@ -261,7 +264,7 @@ class _Portfolio:
             return
         began = time.monotonic()
         try:
-            with self._once():
+            with self._once(entry.name):
                 result = self._result(entry, own)
             scores = self.held_out.scores(result.model, result.spec)
             entry = replace(
@@ -302,13 +305,16 @@ class _Portfolio:
         )
 
     @contextmanager
-    def _once(self) -> Iterator[None]:
+    def _once(self, name: str) -> Iterator[None]:
         """Shows each warning of the members once."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
+        # How good a single member is, is not what the user asked for.
+        metrics = None if self.run is None else self.run.member(name).metrics()
+        hidden = [] if metrics is None else metrics["warnings"]
         for warning in caught:
-            if str(warning.message) not in self.told:
+            if str(warning.message) not in {*self.told, *hidden}:
                 self.told.add(str(warning.message))
                 warnings.warn(warning.message, stacklevel=4)
 
@@ -322,13 +328,12 @@ class _Portfolio:
         for one, weight in chosen:
             average.add(one.scores, weight, one.temperature)
         shares = {one.entry.name: weight for one, weight in chosen}
-        board = tuple(
-            replace(entry, weight=shares.get(entry.name, 0.0)) for entry in self.entries
-        )
+        board = tuple(replace(entry, weight=shares.get(entry.name, 0.0)) for entry in self.entries)
         record = self._record(ensemble, average.scores(), board)
         if self.run is not None:
             with self.run.resumable():
                 self._write(board)
+                self.run.write_json("metrics.json", self._metrics(record, average.scores()))
                 self.run.write_json("result.json", {**record, "history": []})
         return PortfolioResult(ensemble, record, self.held_out.spec, board)
 
@@ -357,17 +362,27 @@ class _Portfolio:
             "out": None if self.run is None else str(self.run.folder),
         }
 
+    def _metrics(self, record: dict[str, Any], scores: Tensor) -> dict[str, Any]:
+        """How good the chosen model is in detail, beside the baselines."""
+        final = final_scoring(record, self.held_out.scoring)
+        return run_metrics(self.graph, self.settings, [(self.held_out.graph, scores)], *final)
+
     def _choose(self) -> Result:
         """Keeps the better of the settings for few and for many labels, as an ordinary run."""
-        ranks = [self.held_out.judge(self.held_out.validation(one), self.held_out.y)
-                 or (float("-inf"), 0.0) for one in self.candidates]
+        ranks = [
+            self.held_out.judge(self.held_out.validation(one), self.held_out.y)
+            or (float("-inf"), 0.0)
+            for one in self.candidates
+        ]
         best = self.candidates[max(range(len(ranks)), key=lambda index: (ranks[index], -index))]
         record = {**best.record, "out": None if self.run is None else str(self.run.folder)}
         record["labels_by_validation"] = {
             one.entry.name: one.entry.val_score for one in self.candidates
         }
         if self.run is not None:
-            _promote(self.run, self.run.member(best.entry.name), record)
+            metrics = self._metrics(record, best.scores)
+            baselines = self.settings.evaluation.baselines
+            _promote(self.run, self.run.member(best.entry.name), record, metrics, baselines)
         return Result(best.model, record, best.spec)
 
     def _all_failed(self) -> LGCNError:
@@ -412,14 +427,16 @@ def leaderboard(entries: Sequence[Entry], greater_is_better: bool = True) -> lis
     return [vars(entry).copy() for entry in sorted(entries, key=key)]
 
 
-def _promote(run: Run, member: Run, record: dict[str, Any]) -> None:
+def _promote(
+    run: Run, member: Run, record: dict[str, Any], metrics: dict[str, Any], baselines: bool
+) -> None:
     """Makes the folder of a portfolio that of one of its members."""
+    settings, spec = member.read()
     history = member.read_json("result.json").get("history", [])
     with run.resumable():
-        for name in FILES:
-            path = member.folder / name
-            if name != "result.json" and path.exists():
-                os.replace(path, run.folder / name)
+        (member.folder / "model.safetensors").replace(run.folder / "model.safetensors")
+        run.write_settings(settings.replace(baselines=baselines), spec)
+        run.write_json("metrics.json", metrics)
         run.write_json("result.json", {**record, "history": history})
         (run.folder / ENSEMBLE).unlink(missing_ok=True)
         run.clear_members()

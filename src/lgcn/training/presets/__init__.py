@@ -4,10 +4,11 @@ A file has one or more entries ``[[settings]]``. Each is complete: settings that
 default of `lgcn.training.groups`. ``datasets`` lists the data sets that an entry is for; an
 entry without it is for all others. ``labels = "few"`` or ``"many"`` restricts an entry to graphs
 with few or many training nodes per class. The values are in the groups ``[settings.model]``,
-``[settings.sampling]``, ``[settings.optimisation]`` and ``[settings.evaluation]``.
+``[settings.sampling]``, ``[settings.optimisation]`` and ``[settings.evaluation]``; settings
+outside of groups, such as ``time_limit``, precede them.
 
 Your own tables use ``default.toml``. Other packages add folders of presets with
-`register_presets`.
+`register_presets`. If a preset is in several folders, the entries of all of them count.
 """
 
 import tomllib
@@ -46,7 +47,12 @@ def preset_values(name: object, dataset: object, labels: object = "few") -> dict
         labels: ``"many"`` if many of its nodes are labelled. (default: ``"few"``)
     """
     entry = _entry(_read(name), dataset, "many" if labels == "many" else "few")
-    return {
+    outside = {
+        key: value
+        for key, value in entry.items()
+        if key not in ("datasets", "labels") and not isinstance(value, dict)
+    }
+    return outside | {
         "model" if (group, key) == ("model", "name") else key: value
         for group in entry
         if isinstance(entry[group], dict)
@@ -70,13 +76,14 @@ def _entry(entries: list[Mapping[str, Any]], dataset: object, labels: str) -> Ma
     return (own or others)[0]
 
 
-def _files() -> dict[str, Any]:
-    return {
-        file.name.removesuffix(".toml"): file
-        for package in _packages
-        for file in resources.files(package).iterdir()
-        if file.name.endswith(".toml")
-    }
+def _files() -> dict[str, list[Any]]:
+    """The files of each preset."""
+    found: dict[str, list[Any]] = {}
+    for package in _packages:
+        for file in resources.files(package).iterdir():
+            if file.name.endswith(".toml"):
+                found.setdefault(file.name.removesuffix(".toml"), []).append(file)
+    return found
 
 
 def _read(name: object) -> list[Mapping[str, Any]]:
@@ -84,7 +91,7 @@ def _read(name: object) -> list[Mapping[str, Any]]:
     if not isinstance(name, str) or name not in known:
         hint = did_you_mean(name, sorted(known))
         raise UsageError(f"unknown preset {name!r}; {hint}{and_the_papers()}")
-    return _parsed(known[name])
+    return [entry for file in known[name] for entry in _parsed(file)]
 
 
 @cache
