@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
+from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.estimator import saved as estimator_files
@@ -33,8 +34,7 @@ from lgcn.estimator.targets import Targets, split_masks
 from lgcn.estimator.weights import as_float32, read_sample_weight, spread_weight
 from lgcn.graph import Graph
 from lgcn.inference import embed, predict
-from lgcn.nn.lgcn import LGCN
-from lgcn.training import ModelSpec, Settings, train
+from lgcn.training import ModelSpec, Result, Settings, train
 from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
 
@@ -60,7 +60,8 @@ class LGCNEstimator(  # type: ignore[call-arg]
     has_edges_: bool
     history_: list[dict[str, Any]]
     loss_curve_: list[float]
-    model_: LGCN
+    leaderboard_: list[dict[str, Any]]
+    model_: Module
     n_features_in_: int
     n_iter_: int
     result_: dict[str, Any]
@@ -172,12 +173,11 @@ class LGCNEstimator(  # type: ignore[call-arg]
         own_masks = None if y is not None or graph is not None else whole
         masks = split_masks(own_masks, counted, self.validation_fraction, seed)
         whole = replace(self._with_targets(whole, labels), **masks)
-        chosen = self._for_targets(chosen, labels, whole).resolve(whole)
-        weights = self.model_.state_dict() if warm else None
-        limits = chosen.optimisation
-        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
-            result = train(whole, chosen, on_epoch=on_epoch, weights=weights)
-        assert isinstance(result.model, LGCN)
+        asked = self._for_targets(chosen, labels, whole)
+        chosen = asked.resolve(whole)
+        limited = asked.time_limit is not None or asked.max_trials is not None
+        # The members of a portfolio make their own choices.
+        result = self._train(whole, asked if limited else chosen, limited, warm)
         self.encoder_ = whole.encoder
         self.graph_ = whole
         self.has_edges_ = whole.num_edges > 0
@@ -283,7 +283,23 @@ class LGCNEstimator(  # type: ignore[call-arg]
     def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
         """The attributes in what `_to_json` gave; KeyError, TypeError or ValueError if wrong."""
 
+    def _train(self, graph: Graph, settings: Settings, limited: bool, warm: bool) -> Result:
+        """Trains a model, or several within a limit of time or trials."""
+        limits = settings.optimisation
+        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
+            if not limited:
+                weights = self.model_.state_dict() if warm else None
+                return train(graph, settings, on_epoch=on_epoch, weights=weights)
+            if warm:
+                raise UsageError(
+                    "warm_start must be False with time_limit, which trains several new models"
+                )
+            from lgcn.training.portfolio import train_portfolio
+
+            return train_portfolio(graph, settings, on_epoch=on_epoch)
+
     def _keep_history(self, history: list[dict[str, Any]]) -> None:
+        self.leaderboard_ = self.result_.get("leaderboard", [])
         self.history_ = history
         self.loss_curve_ = [epoch["train_loss"] for epoch in history]
         self.validation_scores_ = [epoch["val_score"] for epoch in history]

@@ -61,7 +61,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             (default: tuned if you name a metric that depends on it, else 0.5)
         structural_features: Whether to add degrees, clustering and other numbers that the edges
             give to the features. (default: only if the graph has no features)
-        positions: Coordinates of the nodes to add to the features, such as `"spectral"`.
+        positions: Coordinates of the nodes to add to the features: `"spectral"`, `"learnt"` or
+            `"none"`. (default: only if the graph has no features)
         time_limit: Time for trying several models and averaging the best, such as `"10m"`.
             (default: one model is trained)
         device: `"auto"`, `"cpu"` or `"cuda"`.
@@ -91,7 +92,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         directed_: Whether an edge counts for its target only.
         encoder_: How the user's columns became features, for reading new tables the same way;
             `None` if the features were numbers.
-        model_: The `lgcn.LGCN`, with its best weights.
+        model_: The `lgcn.LGCN`, with its best weights; with `time_limit`, an ensemble of models.
+        leaderboard_: With `time_limit`, one row per model that was tried, else empty.
         settings_: The settings of the training, with all automatic choices made.
         result_: What was measured: scores, best epoch, temperature, calibration errors.
         temperature_: Softmax temperature.
@@ -250,6 +252,7 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             self.label_names_ if self.multi_label_ else self.classes_.tolist(),
             multi_label=self.multi_label_,
             temperature=self.temperature_,
+            threshold=self.threshold_,
             node_ids=ids if nodes is None else ids[nodes.numpy()],
             abstain_below=abstain_below,
         )

@@ -52,7 +52,7 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
             units of `y`; `None` if there are too few validation nodes for this level.
         n_features_in_, feature_names_in_, n_iter_: See `lgcn.LGCNClassifier`.
         loss_curve_, validation_scores_, history_: See `lgcn.LGCNClassifier`.
-        graph_, has_edges_, directed_, encoder_, model_: See `lgcn.LGCNClassifier`.
+        graph_, has_edges_, directed_, encoder_, model_, leaderboard_: See `lgcn.LGCNClassifier`.
         settings_, result_: See `lgcn.LGCNClassifier`.
     """
 
@@ -108,18 +108,15 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
         Args:
             X, edges: See `lgcn.LGCNClassifier.predict`.
         """
-        import pyarrow as pa
+        from lgcn.inference.predictions import predicted_values
 
         graph, nodes = self._other(X, edges)
         ids = np.arange(graph.num_nodes) if graph.node_ids is None else graph.node_ids
-        values, half = self._values(graph, nodes), self._half_width(None)
-        columns = {
-            "node": ids if nodes is None else ids[nodes.numpy()],
-            "predicted": values,
-            "lower": values - half,
-            "upper": values + half,
-        }
-        return pa.table({name: pa.array(column) for name, column in columns.items()})
+        return predicted_values(
+            self._spec.values(self._logits(graph, nodes)),
+            half_width=self.interval_["half_width"],
+            node_ids=ids if nodes is None else ids[nodes.numpy()],
+        )
 
     def _values(self, graph: Graph, nodes: Tensor | None) -> Array:
         found: Array = self._spec.values(self._logits(graph, nodes)).cpu().numpy()

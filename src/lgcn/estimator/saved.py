@@ -18,6 +18,9 @@ import numpy as np
 from lgcn.errors import CheckpointError, UsageError
 from lgcn.inference.trained_run import load_run
 from lgcn.training import ModelSpec, Run
+from lgcn.training.portfolio.ensemble import Ensemble
+from lgcn.training.portfolio.entries import EnsembleFile, Entry
+from lgcn.training.portfolio.stored import save_ensemble
 from lgcn.training.setup import pick_device
 from lgcn.utils.files import replaced_folder
 from lgcn.utils.numbers import real_number
@@ -58,9 +61,14 @@ def save(estimator: Any, folder: Path) -> None:
 def _write(estimator: Any, run: Run, record: dict[str, Any]) -> None:
     run.start(estimator.settings_, estimator._spec, estimator.encoder_)
     run.write_json("estimator.json", record)
-    # Last, since a run with a result counts as finished.
+    # The result is last, since a run with one counts as finished.
     result = {**estimator.result_, "history": estimator.history_}
-    run.finish(estimator.model_.state_dict(), result)
+    if isinstance(estimator.model_, Ensemble):
+        board = [Entry(**row) for row in estimator.leaderboard_]
+        save_ensemble(run, estimator.model_, board, result["seconds"])
+        run.write_json("result.json", result)
+    else:
+        run.finish(estimator.model_.state_dict(), result)
 
 
 def _plain(value: Any) -> Any:
@@ -124,11 +132,13 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     estimator.settings_ = settings
     place = settings.hardware.device if device is None else device
     estimator.model_ = model.to(pick_device(place))
+    estimator.result_ = {key: value for key, value in result.items() if key != "history"}
     try:
         estimator._keep_history(read_history(result))
     except ValueError as error:
         raise CheckpointError(f"{folder / 'result.json'} is damaged: {error}") from error
-    estimator.result_ = {key: value for key, value in result.items() if key != "history"}
+    if isinstance(model, Ensemble):
+        estimator.leaderboard_ = [vars(entry) for entry in EnsembleFile.read(Run(folder)).entries]
     estimator.n_iter_ = result.get("epochs")
     return estimator
 
