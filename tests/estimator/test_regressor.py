@@ -239,6 +239,23 @@ def test_networkx(graph: Graph, y: Any) -> None:
     np.testing.assert_allclose(model.graph_.y.numpy()[known], y[known], rtol=1e-6)
 
 
+def test_tables(graph: Graph, y: Any) -> None:
+    """A graph of tables, with its split and its weights."""
+    x, _, edges = parts(graph)
+    split = np.array(["train", "val", "test", ""])[np.arange(200) % 4]
+    nodes = {"id": np.arange(200), "price": y, "part": split, "weight": np.arange(1.0, 201)}
+    nodes |= {f"x{i}": x[:, i] for i in range(8)}
+    options = {"label_column": "price", "task": "regression", "split_column": "part"}
+    made = lgcn.from_tables(
+        {"source": edges[0], "target": edges[1]}, nodes, sample_weight_column="weight", **options
+    )
+    model = learner(max_epochs=5).fit(made)
+    test = np.arange(200) % 4 == 2
+    assert model.score() == pytest.approx(r2_score(y[test], model.predict()[test]))
+    np.testing.assert_array_equal(model.graph_.val_mask, np.arange(200) % 4 == 1)
+    np.testing.assert_array_equal(model.graph_.sample_weight, made.sample_weight)
+
+
 def test_searches(graph: Graph, y: Any) -> None:
     nodes = np.arange(150)
     grid = {"dropout": [0.0, 0.5]}

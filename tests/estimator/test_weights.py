@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_sample_weight
 
 from lgcn import Graph
@@ -147,3 +148,12 @@ def test_fit_transform_takes_sample_weights(graph: Graph) -> None:
     weight = np.random.default_rng(0).random(200)
     found = small().fit_transform(x, y, edges, sample_weight=weight)
     np.testing.assert_array_equal(found, small().fit(x, y, edges, sample_weight=weight).transform())
+
+
+def test_searches_split_sample_weights(graph: Graph) -> None:
+    y = graph.y.numpy()
+    nodes, weight = np.arange(200), np.random.default_rng(0).random(200)
+    search = GridSearchCV(small(max_epochs=2), {"dropout": [0.1]}, cv=2, error_score="raise")
+    search.fit(nodes, y, graph=graph, sample_weight=weight)
+    best = search.best_estimator_
+    np.testing.assert_allclose(best.graph_.sample_weight, weight / weight.mean(), rtol=1e-5)
