@@ -15,6 +15,7 @@ from scipy import sparse
 
 from lgcn.errors import DataError
 from lgcn.tables.columns import LARGEST, is_single, numbers, quoted, row_name, texts
+from lgcn.tables.list_encoder import LIST_KINDS, ListEncoder
 from lgcn.utils import stored_json
 from lgcn.utils.row_blocks import row_blocks
 
@@ -281,13 +282,14 @@ class TextEncoder:
         return cls(_name(stored, what), words, idf, entries[0])
 
 
-ColumnEncoder = NumberEncoder | CategoryEncoder | TextEncoder
+ColumnEncoder = NumberEncoder | CategoryEncoder | TextEncoder | ListEncoder
 _CLASSES: dict[str, type[ColumnEncoder]] = {
     "number": NumberEncoder,
     "date": NumberEncoder,
     "vector": NumberEncoder,
     "category": CategoryEncoder,
     "text": TextEncoder,
+    **LIST_KINDS,
 }
 
 

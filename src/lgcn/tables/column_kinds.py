@@ -15,11 +15,12 @@ _NAMED = {
     "numeric_columns": ("number", "numbers, dates or lists of numbers"),
     "categorical_columns": ("category", "one value per cell"),
     "text_columns": ("text", "strings"),
+    "list_columns": ("list", "lists, or strings such as a;b;c"),
 }
 
 
 class Kind(NamedTuple):
-    """number, date, vector, category or text; `None`, with the reason, if it is left out."""
+    """number, date, vector, list, long, category or text; `None`, with the reason, if it is left out."""
 
     kind: str | None
     reason: str = ""
@@ -34,6 +35,8 @@ def named_kind(column: Any, rows: Any, name: str, argument: str) -> Kind:
         found = infer(column, rows)
         if found.kind in ("number", "date", "vector"):
             return found
+    if kind == "list" and storage(column) == "list":
+        return Kind("list")
     if not is_single(column):
         raise UsageError(f"{argument} names {name!r}, which holds {column.type}; want {wanted}")
     return Kind(kind)
@@ -58,7 +61,7 @@ def infer(column: Any, rows: Any) -> Kind:
         rows: Arrow array of booleans.
     """
     stored = storage(column)
-    if stored in ("number", "date", "vector", "category"):
+    if stored in ("number", "date", "vector", "list", "long", "category"):
         return Kind(stored)
     if stored == "null":
         return Kind(None, "is empty")

@@ -23,12 +23,16 @@ class TableSource:
         columns: Names of the columns.
         path: The file, if it is one.
         textual: Whether the types of its columns are guessed from text.
+        has_names: Whether the user named the columns in the table, else they have numbers.
+        notes: What the user should know about how it is read.
     """
 
     name: str
     columns: list[str]
     path: Path | None = None
     textual = False
+    has_names = True
+    notes: Sequence[str] = ()
 
     def read(
         self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
