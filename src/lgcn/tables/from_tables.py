@@ -25,6 +25,7 @@ from lgcn.tables.nodes import (
     node_data,
     read_nodes,
 )
+from lgcn.tables.notes import grouped_notes
 from lgcn.tables.open_table import open_table
 from lgcn.tables.table_source import TableSource
 
@@ -200,7 +201,7 @@ def import_tables(
     del table, ids
     pa.default_memory_pool().release_unused()  # of the features' columns, before edges need it
     if edge_source is None:
-        return Imported(graph, notes, counts)
+        return Imported(graph, grouped_notes(notes), counts)
 
     if isinstance(edge_source, MatrixTable):
         index = positions(edge_source, graph.num_nodes, source.name)
@@ -229,7 +230,7 @@ def import_tables(
         )
     notes += _edge_notes(edge_source, counts, weight_column, directed)
     graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
-    return Imported(graph, notes, counts)
+    return Imported(graph, grouped_notes(notes), counts)
 
 
 def positions(matrix: MatrixTable, num_nodes: int, nodes: str) -> NodeIndex:
