@@ -241,14 +241,15 @@ def column_types(table: CsvTable, columns: Sequence[str], *, whole_file: bool) -
     text = dict.fromkeys(columns, pa.string())
     blocks = CsvBlocks(table, columns, text, BLOCK, lambda *_: None)
     for kinds in blocks.kinds():
-        found = [_common(a, b) for a, b in zip(found, kinds, strict=True)]
+        found = [common_type(a, b) for a, b in zip(found, kinds, strict=True)]
         if not whole_file and not any(map(pa.types.is_null, found)):
             break
     found = [pa.string() if pa.types.is_null(kind) else kind for kind in found]
     return dict(zip(columns, found, strict=True))
 
 
-def _common(a: Any, b: Any) -> Any:
+def common_type(a: Any, b: Any) -> Any:
+    """The type of a column that has one type in some rows and another in others."""
     if pa.types.is_null(a) or a == b:
         return b
     if pa.types.is_null(b):

@@ -20,7 +20,7 @@ _NAMED = {
 
 
 class Kind(NamedTuple):
-    """number, date, vector, list, long, category or text; `None`, with the reason, if it is left out."""
+    """number, date, vector, list, long, category or text; `None`, with the reason, if left out."""
 
     kind: str | None
     reason: str = ""

@@ -114,7 +114,8 @@ class CsvTable(TableSource):
     def open(self) -> Any:
         """The bytes of the file, unpacked; a blank for each run of blanks that separates cells."""
         assert self.path is not None
-        file = gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb")
+        file: Any = gzip.open if self.path.suffix == ".gz" else open
+        file = file(self.path, "rb")
         return SingleBlanks(file, self.name) if self._blanks else file
 
     def _input(self) -> Any:
@@ -169,6 +170,9 @@ class CsvTable(TableSource):
                 except StopIteration:
                     return
             yield batch
+
+    def text_files(self) -> list[Any]:
+        return [self]
 
     def batch_memory(self, num_columns: int) -> int:
         return 16 * BLOCK  # text that is read ahead, and the columns made from it

@@ -46,7 +46,7 @@ def table_files(source: Any, role: str) -> list[Path]:
     found: list[Path] = []
     for given in source if isinstance(source, list | tuple) else [source]:
         path = Path(given).expanduser()
-        if path.exists() or not glob.has_magic(path.name):
+        if not glob.has_magic(path.name) or os.path.exists(path):  # noqa: PTH110
             found.append(path)
             continue
         # In one folder only, since the path may come from a file that a stranger wrote.
@@ -77,7 +77,7 @@ def table_kind(path: str | Path, role: str, suffixes: Sequence[str] = SUFFIXES) 
             f"{role}: {path} must end in one of {', '.join(suffixes)} (text files also in .gz), "
             f"got {path.suffix or 'no ending'}. Rename the file or save it in one of these formats"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113  # of Path, a name too long is an OSError
         there = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{role}: the file {path} {there}. Check the path")
     return kind

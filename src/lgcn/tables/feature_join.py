@@ -6,7 +6,7 @@ They become one column of the node table, which has some features with values in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,18 @@ from lgcn.tables.table_source import TableSource
 from lgcn.utils.limits import MAX_INT32
 from lgcn.utils.sizes import format_memory
 
+if TYPE_CHECKING:
+    from lgcn.tables.encoder import FeatureEncoder
+
 COLUMN = "features"  # of the node table
 FEATURE_NAMES = ("feature", "word", "attribute", "name")
 VALUE_NAMES = ("value", "count", "weight")
 _ENTRY_BYTES = 32  # while they are sorted by node
+
+
+def wants_features(encoder: FeatureEncoder) -> bool:
+    """Whether an encoder was fitted to a table of features beside the node table."""
+    return any(column.kind == "long" and column.name == COLUMN for column in encoder.columns)
 
 
 class WithFeatures(TableSource):
@@ -52,7 +60,8 @@ class WithFeatures(TableSource):
     ) -> None:
         if COLUMN in source.columns:
             raise UsageError(
-                f"{source.name} must have no column {COLUMN!r} if features= is given: rename it"
+                f"{source.name} must have no column {COLUMN!r} beside a table of features: rename "
+                "it"
             )
         self._source = source
         self.name, self.path, self.textual = source.name, source.path, source.textual
@@ -113,6 +122,9 @@ class WithFeatures(TableSource):
                 batch = batch.append_column(COLUMN, self._cells(row, stop))
             yield batch.select(list(columns))
             row = stop
+
+    def text_files(self) -> list[Any]:
+        return self._source.text_files()
 
     def batch_memory(self, num_columns: int) -> int:
         return self._source.batch_memory(num_columns)
@@ -183,8 +195,8 @@ def _from_rows(
         count += int(kept.sum())
         if memory is not None and _ENTRY_BYTES * count > memory:
             raise DataError(
-                f"{table.name}: {count} features of nodes need {format_memory(_ENTRY_BYTES * count)}"
-                f", and there may be more; {format_memory(memory)} are left. Raise memory"
+                f"{table.name}: {count} entries need {format_memory(_ENTRY_BYTES * count)}, and "
+                f"there may be more; {format_memory(memory)} are left. Raise memory"
             )
         rows.append(node[kept])
         codes.append(code[kept])

@@ -15,7 +15,7 @@ from lgcn.tables.columns import listed, quoted
 from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.edges import read_edges, to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
-from lgcn.tables.feature_join import WithFeatures
+from lgcn.tables.feature_join import WithFeatures, wants_features
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.matrix_files import MatrixTable
 from lgcn.tables.nodes import (
@@ -164,6 +164,11 @@ def import_tables(
     """
     check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(**node_options)
+    if features is None and options.encoder is not None and wants_features(options.encoder):
+        raise UsageError(
+            "features must be given: the model was trained with a table of features beside the "
+            "node table"
+        )
     format_: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     source = open_table(nodes, "nodes", header=node_header, **format_)
     # Before the long work on the nodes: most mistakes are in the edges.

@@ -19,6 +19,8 @@ from lgcn.tables.columns import LARGEST, is_single, quoted, storage, texts
 from lgcn.utils import stored_json
 
 MAX_ITEMS = 100_000
+SMALLEST = 1e-30  # values that are all smaller than this count as zero
+LARGEST_SCALED = 1e18  # the square of a feature must fit in float32
 SEPARATORS = (";", "|", ",", " ")  # of the items in a cell of text, tried in this order
 BRACKETS = "[]"  # of cells such as ["x", "y"], as JSON and Python write lists
 # An item between brackets: in double or single quotes, or bare.
@@ -62,6 +64,9 @@ class ListEncoder:
             _check_values(values, name)
             here = np.array([number.setdefault(w, len(number)) for w in words], np.int64)[codes]
             size = len(number)
+            if kind == "list":  # an item that a cell has twice counts once
+                here = np.unique(row[allowed] * size + here) % size
+                values = np.ones(len(here))
             counts.append(np.bincount(here, minlength=size))
             most = np.zeros(size)
             np.maximum.at(most, here, np.abs(values))
@@ -73,14 +78,16 @@ class ListEncoder:
         count = np.sum([np.pad(c, (0, size - len(c))) for c in counts], axis=0)
         most = np.max([np.pad(m, (0, size - len(m))) for m in largest], axis=0)
         words = list(number)
-        seen = [i for i in range(size) if count[i] and most[i] > 0]
+        # An item that all rows have says nothing.
+        limit = rows.sum() if kind == "list" else np.inf
+        seen = [i for i in range(size) if 0 < count[i] < limit and most[i] >= SMALLEST]
         ranked = sorted(seen, key=lambda i: (-count[i], words[i]))
         kept = sorted(ranked[:MAX_ITEMS], key=lambda i: words[i])
         note = ""
         if len(kept) < len(seen):
             note = f"has {len(seen)} items; the {len(kept)} most frequent become features"
         if not kept:
-            return None, "left out: all of its values are zero in the rows used for fitting"
+            return None, "left out: all rows used for fitting have the same items"
         scale = [float(most[i]) if kind == "long" else 1.0 for i in kept]
         entries = float(count[kept].sum() / max(1, rows.sum()))
         found = cls(name, kind, [words[i] for i in kept], scale, separator, entries)
@@ -119,7 +126,16 @@ class ListEncoder:
             matrix.data[:] = 1  # also of items that a cell has twice
         else:
             matrix.data /= np.array(self.scale)[matrix.indices]
-        matrix.data = np.clip(matrix.data, -1e18, 1e18).astype(np.float32)
+        far = np.abs(matrix.data) > LARGEST_SCALED
+        if far.any():
+            place = int(far.argmax())
+            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+            item = quoted(self.items[matrix.indices[place]])
+            raise DataError(
+                f"column {self.name!r}, {where(row)}: the value of {item} is more than "
+                f"{LARGEST_SCALED:g} times the largest that the encoder was fitted on. Correct it"
+            )
+        matrix.data = matrix.data.astype(np.float32)
         return matrix
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,7 +153,7 @@ class ListEncoder:
         keys = ("name", "kind", "items", "scale", "separator", "entries")
         stored = stored_json.fields(stored, what, *keys)
         items = stored_json.strings(stored["items"], f"items of {what}", distinct=True)
-        scale = stored_json.numbers(stored["scale"], f"scale of {what}", 1e-300, LARGEST)
+        scale = stored_json.numbers(stored["scale"], f"scale of {what}", SMALLEST, LARGEST)
         if not items or len(scale) != len(items):
             raise DataError(f"{what} must have one scale per item ({len(items)}), got {len(scale)}")
         separator = stored["separator"]

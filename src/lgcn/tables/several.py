@@ -82,11 +82,22 @@ class SeveralFiles(TableSource):
     def batches(
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:
+        kinds: dict[str, Any] = {}
         for i, part in enumerate(self.parts):
             self._rows[i] = 0
             for batch in part.batches(columns, types, why):
                 self._rows[i] += len(batch)  # before it is handed over, so that `where` knows it
-                yield batch
+                for field in batch.schema:
+                    kinds.setdefault(field.name, field.type)
+                if all(field.type == kinds[field.name] for field in batch.schema):
+                    yield batch
+                else:
+                    table = self._cast(part, pa.Table.from_batches([batch]), kinds)
+                    yield from table.to_batches()
+
+    def text_files(self) -> list[Any]:
+        files = [file for part in self.parts for file in part.text_files()]
+        return files if len(files) == len(self.parts) else []
 
     def batch_memory(self, num_columns: int) -> int:
         return max(part.batch_memory(num_columns) for part in self.parts)

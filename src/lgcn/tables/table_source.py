@@ -50,6 +50,10 @@ class TableSource:
         """Approximate memory in bytes that `batches` needs at a time."""
         return 0
 
+    def text_files(self) -> list[Any]:
+        """The text files it is made of, if it is: `lgcn.tables.csv_files.CsvTable`."""
+        return []
+
     def where(self, rows: Sequence[int]) -> list[str]:
         """What to call the rows (from 0, ascending): lines of a text file, else positions."""
         return [f"row {row}" for row in rows]
