@@ -7,7 +7,7 @@ import networkx as nx
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn.errors import DataError, UsageError
@@ -36,6 +36,7 @@ SNAP = "# Directed graph\n# Nodes: 3 Edges: 2\n# FromNodeId\tToNodeId\n0\t1\n1\t
         ("e.csv", "# my edges\nfrom,to\na,b\n", ["from", "to"], [("a", "b")]),
         ("e.txt", "from  to\na b\n", ["from", "to"], [("a", "b")]),
         ("e.tsv", "5\t6\n", ["1", "2"], [(5, 6)]),
+        ("e.txt", "from \tto\na  \tb\n", ["from", "to"], [("a", "b")]),
     ],
 )
 def test_edges(name: str, text: str, columns: list[str], rows: list[tuple], tmp_path: Path):
@@ -119,6 +120,7 @@ def test_broken_rows_of_whitespace_have_their_line(tmp_path: Path):
         open_table(write(tmp_path / "f.txt", "# x\n" * 50_000), "edges")
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.integers(0, 99), min_size=2, max_size=2), min_size=1, max_size=30),
     st.lists(st.sampled_from([" ", "\t", "  ", " \t "]), min_size=1),

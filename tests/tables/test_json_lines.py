@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgcn.errors import DataError
@@ -85,6 +85,7 @@ def test_a_cut_gzip(tmp_path: Path):
         read_table(path)
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text('[]{}"\\a', max_size=6),

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MultiLabelBinarizer
 
@@ -60,6 +60,7 @@ def test_quoted_items_keep_their_commas():
     assert encoder.feature_names == ("t:a, b", "t:c")
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from("abcdef"), st.floats(1e-6, 1e6)),

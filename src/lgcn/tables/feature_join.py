@@ -28,6 +28,7 @@ COLUMN = "features"  # of the node table
 FEATURE_NAMES = ("feature", "word", "attribute", "name")
 VALUE_NAMES = ("value", "count", "weight")
 _ENTRY_BYTES = 32  # while they are sorted by node
+_NAME_BYTES = 200  # of a feature's name
 
 
 def wants_features(encoder: FeatureEncoder) -> bool:
@@ -193,9 +194,10 @@ def _from_rows(
         dropped += len(unknown)
         seen += len(node)
         count += int(kept.sum())
-        if memory is not None and _ENTRY_BYTES * count > memory:
+        needed = _ENTRY_BYTES * count + _NAME_BYTES * len(number)
+        if memory is not None and needed > memory:
             raise DataError(
-                f"{table.name}: {count} entries need {format_memory(_ENTRY_BYTES * count)}, and "
+                f"{table.name}: {count} entries need {format_memory(needed)}, and "
                 f"there may be more; {format_memory(memory)} are left. Raise memory"
             )
         rows.append(node[kept])

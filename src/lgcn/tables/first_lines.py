@@ -15,6 +15,7 @@ WHITESPACE = "whitespace"  # the delimiter of files whose cells are separated by
 COMMENTS = ("#", "%")  # as in SNAP's files and in Matrix Market's
 NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 
+_PADDED = re.compile(r" \t|\t |\t\t")
 _SAMPLE = 20  # lines that a delimiter is guessed from
 # Tables that often have no line of names, and how many cells of numbers tell: the ids.
 _WITHOUT_NAMES = {"edges": 2, "features": 1}
@@ -191,11 +192,13 @@ def _guess_delimiter(lines: list[str], kind: str, role: str) -> str:
         return counts.count(counts[0]) / len(counts), counts[0]
 
     best = max(DELIMITERS, key=fit)  # the first of the best
-    if fit(best)[1] > 1 and (fit(best)[0] == 1 or kind != ".txt"):
-        return best
+    share, width = fit(best)
     if kind == ".txt" or role == "edges":
         counts = {len(line.split()) for line in lines}
-        if len(counts) == 1 and counts.pop() > 1:
+        # Also of tabs with blanks beside them, which would become part of the ids.
+        padded = best == "\t" and counts == {width} and any(_PADDED.search(x) for x in lines)
+        found = width > 1 and (share == 1 or kind != ".txt")
+        if padded or (not found and len(counts) == 1 and counts.pop() > 1):
             return WHITESPACE
     return best
 

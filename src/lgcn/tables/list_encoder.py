@@ -19,6 +19,7 @@ from lgcn.tables.columns import LARGEST, is_single, quoted, storage, texts
 from lgcn.utils import stored_json
 
 MAX_ITEMS = 100_000
+LONGEST_ITEM = 1000  # characters, which a run folder keeps
 SMALLEST = 1e-30  # values that are all smaller than this count as zero
 LARGEST_SCALED = 1e18  # the square of a feature must fit in float32
 SEPARATORS = (";", "|", ",", " ")  # of the items in a cell of text, tried in this order
@@ -62,6 +63,7 @@ class ListEncoder:
             allowed = rows[start + row]
             values, codes = values[allowed], codes[allowed]
             _check_values(values, name)
+            _check_words(words, name)
             here = np.array([number.setdefault(w, len(number)) for w in words], np.int64)[codes]
             size = len(number)
             if kind == "list":  # an item that a cell has twice counts once
@@ -205,6 +207,15 @@ def _entries(column: Any, separator: str, name: str) -> Iterator[tuple[int, Any,
         here = (codes >= 0) & ~np.isnan(values)
         yield start, row[here], feature.dictionary.to_pylist(), codes[here], values[here]
         start += len(chunk)
+
+
+def _check_words(words: list[str], name: str) -> None:
+    longest = max(words, key=len, default="")
+    if len(longest) > LONGEST_ITEM:
+        raise DataError(
+            f"column {name!r}: an item must have at most {LONGEST_ITEM} characters, got "
+            f"{quoted(longest)} with {len(longest)}. Check what separates the items"
+        )
 
 
 def _check_values(values: Any, name: str) -> None:
