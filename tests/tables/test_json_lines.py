@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from lgcn.errors import DataError
 from lgcn.tables import json_lines
+from lgcn.tables.json_depth import deepest
 from lgcn.tables.open_table import open_table, read_table
 
 
@@ -94,8 +96,6 @@ def test_a_cut_gzip(tmp_path: Path):
     )
 )
 def test_depth_as_python_counts_it(value: Any):
-    import numpy as np
-
     def depth(value: Any) -> int:
         if isinstance(value, dict):
             return 1 + max(map(depth, value.values()), default=0)
@@ -104,5 +104,5 @@ def test_depth_as_python_counts_it(value: Any):
         return 0
 
     data = np.frombuffer(json.dumps(value).encode(), np.uint8)
-    assert json_lines._deepest(data)[0] == depth(value)
+    assert deepest(data)[0] == depth(value)
     assert depth(value) < sys.getrecursionlimit()

@@ -29,7 +29,7 @@ _WORDS = (
     "path",
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
-_CUES = "Give|give|Raise|raise|without"
+_CUES = "Give|give|Raise|raise|Omit|without"
 
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
 

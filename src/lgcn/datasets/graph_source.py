@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lgcn.graph import Graph
 
 
-TABLES = ("edges", "nodes", "features")  # the options that name files
+TABLES = ("nodes", "edges", "features")  # the options that name files
 
 
 @dataclass(frozen=True)

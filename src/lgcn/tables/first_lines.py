@@ -211,7 +211,7 @@ def _refuse_one_column(cell: str, delimiter: str, guessed: bool, place: str) -> 
             + (
                 f"Give delimiter={others[0]!r}"
                 if guessed
-                else "The delimiter is for both tables: write them with the same one"
+                else "Omit delimiter, which is for all tables: it is then detected"
             )
         )
 

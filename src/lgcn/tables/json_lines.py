@@ -1,7 +1,5 @@
 """JSON lines: one JSON object per line, read with Arrow."""
 
-# mypy: disable-error-code="untyped-decorator"
-
 from __future__ import annotations
 
 import gzip
@@ -20,7 +18,6 @@ from lgcn.errors import DataError, first_line_of
 from lgcn.tables.columns import quoted
 from lgcn.tables.first_lines import short
 from lgcn.tables.table_source import TableSource
-from lgcn.utils.jit import jit
 from lgcn.utils.limits import MAX_JSON_DEPTH
 
 BLOCK = 1 << 21  # bytes that are read at a time
@@ -77,7 +74,9 @@ class JsonLines(TableSource):
             yield line, rest
 
     def _parse(self, line: int, block: bytes, schema: Any) -> Any:
-        depth, place = _deepest(np.frombuffer(block, np.uint8))
+        from lgcn.tables.json_depth import deepest  # imports Numba
+
+        depth, place = deepest(np.frombuffer(block, np.uint8))
         if depth > MAX_JSON_DEPTH:  # Arrow's parser would run out of stack
             at = line + block.count(b"\n", 0, int(place))
             raise DataError(f"{self.name}, line {at}: nested more than {MAX_JSON_DEPTH} deep")
@@ -221,32 +220,3 @@ def _common(a: Any, b: Any) -> Any:
             fields[field.name] = _common(fields.get(field.name, pa.null()), field.type)
         return None if None in fields.values() else pa.struct(list(fields.items()))
     return None
-
-
-@jit
-def _deepest(data: Any) -> Any:
-    """How deep brackets are nested, and where. A quote that is open at the end of a line counts
-    both ways, since the parser may see it either way.
-    """
-    deepest, place = 0, 0
-    for ends_at_newline in (False, True):
-        depth, inside, i = 0, False, 0
-        while i < data.shape[0]:
-            byte = data[i]
-            if byte == 10 and ends_at_newline:
-                depth, inside = 0, False
-            elif inside:
-                if byte == 92:  # a backslash
-                    i += 1
-                elif byte == 34:
-                    inside = False
-            elif byte == 34:
-                inside = True
-            elif byte == 91 or byte == 123:
-                depth += 1
-                if depth > deepest:
-                    deepest, place = depth, i
-            elif byte == 93 or byte == 125:
-                depth -= 1
-            i += 1
-    return deepest, place
