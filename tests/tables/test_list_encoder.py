@@ -54,6 +54,15 @@ def test_lists_in_text(form: str):
     assert encoder.columns[0].kind == "list"
 
 
+def test_lists_of_ids():
+    ids = pa.array([[1, 2], [], None, [3, 1], [2], [4]])
+    x, encoder = encoded(ids, lists="t")
+    assert encoder.feature_names == ("t:1", "t:2", "t:3")
+    assert (x == [[1, 1, 0], [0] * 3, [0] * 3, [1, 0, 1], [0, 1, 0], [0] * 3]).all()
+    with pytest.raises(DataError, match="list_columns"):
+        encoded(ids)
+
+
 def test_quoted_items_keep_their_commas():
     cells = ['["a, b", "c"]', '["c"]', '["a, b"]', "[]", None, "[1, 2]"]
     _, encoder = encoded(pa.array(cells), lists="t")

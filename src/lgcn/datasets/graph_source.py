@@ -56,14 +56,15 @@ class GraphSource:
     @property
     def missing_path(self) -> Path | None:
         """The file or store of the user that is not where the options say, if any."""
-        named = {
-            "tables": [
-                path
-                for role in TABLES
-                if is_path(self.options.get(role))
-                for path in _each(self.options[role])
-                if not glob.has_magic(str(path))
-            ],
+        tables: list[Any] = [
+            path
+            for role in TABLES
+            if is_path(self.options.get(role))
+            for path in _each(self.options[role])
+            if not glob.has_magic(str(path))
+        ]
+        named: list[Any] = {
+            "tables": tables,
             "store": [self.options.get("path")],
         }.get(self.dataset, [self.dataset] if self.dataset.endswith(".npz") else [])
         paths = [Path(path) for path in named if isinstance(path, str | Path)]

@@ -35,7 +35,7 @@ def named_kind(column: Any, rows: Any, name: str, argument: str) -> Kind:
         found = infer(column, rows)
         if found.kind in ("number", "date", "vector"):
             return found
-    if kind == "list" and storage(column) == "list":
+    if kind == "list" and storage(column) in ("list", "vector"):  # of words, or of ids
         return Kind("list")
     if not is_single(column):
         raise UsageError(f"{argument} names {name!r}, which holds {column.type}; want {wanted}")

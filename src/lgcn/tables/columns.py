@@ -304,7 +304,7 @@ def _vectors(column: Any, name: str, width: int, where: Callable[[int], str]) ->
         raise CellError(
             f"column {name!r}, {where(row)}: want a list of {width} numbers "
             f"as in the rows before or in training, got {lengths[row].as_py()}. Correct the row",
-            "ignore_columns",
+            "list_columns or ignore_columns",
         )
     if width:
         flat = [_floats(pa.chunked_array([chunk.flatten()])) for chunk in column.chunks]

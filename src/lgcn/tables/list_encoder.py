@@ -131,10 +131,10 @@ class ListEncoder:
         far = np.abs(matrix.data) > LARGEST_SCALED
         if far.any():
             place = int(far.argmax())
-            row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+            at = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
             item = quoted(self.items[matrix.indices[place]])
             raise DataError(
-                f"column {self.name!r}, {where(row)}: the value of {item} is more than "
+                f"column {self.name!r}, {where(at)}: the value of {item} is more than "
                 f"{LARGEST_SCALED:g} times the largest that the encoder was fitted on. Correct it"
             )
         matrix.data = matrix.data.astype(np.float32)
@@ -187,9 +187,9 @@ def _entries(column: Any, separator: str, name: str) -> Iterator[tuple[int, Any,
         return
     if is_single(column):
         column = _split(texts(column), separator)
-    elif storage(column) not in ("list", "long"):
+    elif storage(column) not in ("list", "long", "vector"):
         raise DataError(
-            f"column {name!r} must hold lists of strings or of whole numbers, got {column.type}; "
+            f"column {name!r} must hold lists of strings or of numbers, got {column.type}; "
             "give it the type it had in training"
         )
     start = 0

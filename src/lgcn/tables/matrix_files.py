@@ -108,8 +108,8 @@ def read_matrix(path: Path) -> Matrix:
     summed = coo_matrix((values, (row, col)), shape=shape)
     summed.sum_duplicates()
     kept = summed.data != 0
-    ends = [end[kept].astype(np.int64) for end in (summed.row, summed.col)]
-    return Matrix(*ends, summed.data[kept].astype(np.float64), shape)
+    row, col = (end[kept].astype(np.int64) for end in (summed.row, summed.col))
+    return Matrix(row, col, summed.data[kept].astype(np.float64), shape)
 
 
 def _from_npz(path: Path) -> Matrix:
