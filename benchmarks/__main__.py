@@ -15,6 +15,7 @@ CPU_ONLY = (
     "subgraph",
     "profile_epoch",
     "tables",
+    "table_reader",
     "fit_memory",
     "huge_pages",
     "store_loader",

@@ -384,6 +384,14 @@ def tables(record: Record) -> str:
     return table(header, rows)
 
 
+def table_reader(record: Record) -> str:
+    rows = []
+    for result in record["results"]:
+        found = [number(result["seconds"]), f"{result['peak_megabytes']:.0f}"]
+        rows.append([result["variant"], *found])
+    return table([f"CSV file, {record['edges']:,} edges", "seconds", "peak MB"], rows)
+
+
 def large(record: Record) -> str:
     """Every step at every size, then how time and memory grow."""
     rows = []
@@ -536,6 +544,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "compile": compiling,
     "subgraph": subgraph,
     "tables": tables,
+    "table_reader": table_reader,
     "fit_memory": fit_memory,
     "large": large,
     "store_loader": store_loader,

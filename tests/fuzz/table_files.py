@@ -122,6 +122,11 @@ def text_bytes(columns: dict[str, list[Any]], delimiter: str = ",", newline: str
     return file.getvalue().encode()
 
 
+def json_bytes(columns: dict[str, list[Any]]) -> bytes:
+    rows = zip(*columns.values(), strict=True)
+    return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows).encode()
+
+
 def parquet_bytes(columns: dict[str, list[Any]], **options: Any) -> bytes:
     file = io.BytesIO()
     pyarrow.parquet.write_table(pa.table(columns), file, **options)
@@ -167,6 +172,8 @@ def intact(columns: dict[str, list[Any]]) -> list[tuple[str, bytes]]:
         (".parquet", parquet_bytes(typed)),
         (".parquet", parquet_bytes(typed, compression="none", use_dictionary=False)),
         (".npz", zipped(npy_files(columns))),
+        (".jsonl", json_bytes(columns)),
+        (".ndjson.gz", gzip.compress(json_bytes(columns), mtime=0)),
     ]
 
 

@@ -44,6 +44,8 @@ def import_(
     from lgcn.store.new_store_checks import check_import
 
     files = [*edges, *(more or [])]
+    if "features" in tables:  # of the store's options, that is how they are stored
+        tables["node_features"] = tables.pop("features")
     with flag_names(features="--feature-type"), step_progress(err) as on_progress:
         check_import(store, files, feature_type, memory, overwrite, **tables)
         from lgcn.store.import_store import import_store

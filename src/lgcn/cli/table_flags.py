@@ -10,6 +10,8 @@ import typer
 
 PANEL = "Your own tables"
 Columns = list[str] | None
+Files = list[str] | None
+_FLAGS_OF_TWO = ("header", "node_header")  # false is a value
 
 
 def _option(help_: str, *names: str, metavar: str | None = None) -> Any:
@@ -37,17 +39,33 @@ OF_NEW_TABLES = (
     "unknown_nodes",
     "delimiter",
     "encoding",
+    "header",
+    "node_header",
+    "features",
 )
 
 
 def _flags(
     *,
     edges: Annotated[
-        Path | None,
-        _option("Edge table: .csv, .tsv, .parquet or .npz; `none` for a graph without edges."),
+        Files,
+        _option(
+            "Edge table: .csv, .tsv, .txt, .jsonl, .parquet, .npz or .mtx; `none` for a graph "
+            "without edges. Repeatable; 'part-*.csv' in quotes is all files that match.",
+            metavar="FILE",
+        ),
     ] = None,
     nodes: Annotated[
-        Path | None, _option("Node table, one row per node: id, label, features.")
+        Files,
+        _option("Node table, one row per node: id, label, features. As --edges.", metavar="FILE"),
+    ] = None,
+    features: Annotated[
+        Files,
+        _option(
+            "More features: a table of node, feature and value, or a matrix (.npz, .mtx) in the "
+            "order of the node table.",
+            metavar="FILE",
+        ),
     ] = None,
     label_column: Annotated[
         Columns, _column("Column of the labels. Repeat it for several 0/1 columns, one per label.")
@@ -99,6 +117,9 @@ def _flags(
         Columns, _column("A feature column of categories. Repeatable.")
     ] = None,
     text_columns: Annotated[Columns, _column("A feature column of text. Repeatable.")] = None,
+    list_columns: Annotated[
+        Columns, _column("A feature column of lists such as a;b;c. Repeatable.")
+    ] = None,
     ignore_columns: Annotated[
         Columns, _column("A column that is not a feature. Repeatable.")
     ] = None,
@@ -120,8 +141,26 @@ def _flags(
         str | None,
         _option("What to do with edges to unknown nodes: error or drop. Default: error."),
     ] = None,
-    delimiter: Annotated[str | None, _option("Delimiter of text files. Default: detected.")] = None,
+    delimiter: Annotated[
+        str | None,
+        _option("Delimiter of text files; `whitespace` for runs of blanks. Default: detected."),
+    ] = None,
     encoding: Annotated[str | None, _option("Encoding of text files. Default: utf-8.")] = None,
+    header: Annotated[
+        bool | None,
+        _option(
+            "Whether text files of edges have a line of column names. Without it, columns are "
+            "called 1, 2, ... Default: detected.",
+            "--header/--no-header",
+        ),
+    ] = None,
+    node_header: Annotated[
+        bool | None,
+        _option(
+            "The same for text files of nodes. Default: they have one.",
+            "--node-header/--no-node-header",
+        ),
+    ] = None,
 ) -> None:
     """The flags that `takes_tables` adds, with the names of lgcn.from_tables."""
 
@@ -161,9 +200,12 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
     given = {
         name: value
         for name, value in flags.items()
-        if value not in (None, []) and value is not False
+        if value not in (None, []) and (value is not False or name in _FLAGS_OF_TWO)
     }
-    edges = given.get("edges")
-    if edges is not None and str(edges) == "none" and not edges.exists():
+    for table in ("edges", "nodes", "features"):
+        if table in given:
+            files = [Path(file) for file in given[table]]
+            given[table] = files[0] if len(files) == 1 else files
+    if given.get("edges") == Path("none") and not Path("none").exists():
         given["edges"] = None
     return given

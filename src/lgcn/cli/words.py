@@ -30,7 +30,7 @@ _WORDS = (
     "path",
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
-_CUES = "Give|give|Raise|raise|without"
+_CUES = "Give|give|Raise|raise|Omit|without"
 
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
 
@@ -71,7 +71,7 @@ def in_flags(text: str) -> str:
     """A message of the library with flags in place of arguments.
 
     `unknown_nodes='drop'` becomes `--unknown-nodes drop`, `edges=None` `--edges none`,
-    `overwrite=True` `--overwrite`, and `nodes=` `--nodes`.
+    `overwrite=True` `--overwrite`, `header=False` `--no-header`, and `nodes=` `--nodes`.
     """
     every = flags = _flags.get()
     if "set_" in flags:  # a setting has the same name on the command line
@@ -106,5 +106,7 @@ def _flag(found: dict[str, str | None], flags: Mapping[str, str]) -> str:
     value = found.get("value")
     if value in (None, "True"):
         return flag
+    if value == "False":
+        return flag.replace("--", "--no-", 1)
     text = "none" if value == "None" else value.strip("'\"")
     return f"{flag} {shlex.quote(text)}"

@@ -5,6 +5,8 @@ Nothing here imports torch, so that a mistake is reported at once.
 
 from __future__ import annotations
 
+import glob
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import UsageError
 from lgcn.store.format import is_store
+from lgcn.tables.early_checks import is_path
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
+
+
+TABLES = ("nodes", "edges", "features")  # the options that name files
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,15 @@ class GraphSource:
     @property
     def missing_path(self) -> Path | None:
         """The file or store of the user that is not where the options say, if any."""
-        named = {
-            "tables": [self.options.get("nodes"), self.options.get("edges")],
+        tables: list[Any] = [
+            path
+            for role in TABLES
+            if is_path(self.options.get(role))
+            for path in _each(self.options[role])
+            if not glob.has_magic(str(path))
+        ]
+        named: list[Any] = {
+            "tables": tables,
             "store": [self.options.get("path")],
         }.get(self.dataset, [self.dataset] if self.dataset.endswith(".npz") else [])
         paths = [Path(path) for path in named if isinstance(path, str | Path)]
@@ -65,7 +78,9 @@ class GraphSource:
     @property
     def title(self) -> str:
         """A short name: that of the node table, the store or the data set."""
-        return Path(str(self.options.get("nodes") or self.options.get("path") or self.dataset)).stem
+        named = self.options.get("nodes") or self.options.get("path") or self.dataset
+        first = str(named[0] if isinstance(named, list | tuple) else named)
+        return re.sub(r"[*?\[\]]+", "", Path(first).stem) or "tables"
 
 
 def choose_source(
@@ -116,12 +131,16 @@ def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
                 f"{named}= needs {missing}= too: edges and nodes are two tables, and nodes= has "
                 "every node that edges= names. For a graph without edges, give edges=None"
             )
-    paths = {
-        role: _absolute(tables[role])
-        for role in ("edges", "nodes")
-        if isinstance(tables[role], str | Path)
-    }
+    paths: dict[str, Any] = {}
+    for role in TABLES:
+        if is_path(tables.get(role)):
+            files = [_absolute(path) for path in _each(tables[role])]
+            paths[role] = files if isinstance(tables[role], list | tuple) else files[0]
     return {**tables, **paths}
+
+
+def _each(files: Any) -> list[str | Path]:
+    return list(files) if isinstance(files, list | tuple) else [files]
 
 
 def _absolute(path: str | Path) -> str:

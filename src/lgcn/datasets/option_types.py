@@ -30,6 +30,10 @@ def flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
+def flag_or_none(value: Any) -> bool:
+    return value is None or flag(value)
+
+
 def number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -72,6 +72,9 @@ class NewData(TypedDict, total=False):
     unknown_nodes: str
     delimiter: str
     encoding: str
+    header: bool
+    node_header: bool
+    features: Any
 
 
 class Labels(Enum):
@@ -463,7 +466,10 @@ class TrainedRun:
         )
         source = own if given is None else given
         if source.dataset == own.dataset:  # the other options of the training still hold
-            source = replace(source, options={**own.options, **source.options})
+            options = {**own.options, **source.options}
+            if are_new and "features" not in tables:
+                options.pop("features", None)  # those are of other nodes
+            source = replace(source, options=options)
         source = as_store(source)
         if source.dataset == "tables":
             options = {**source.options, **({} if are_new else tables)}
@@ -537,10 +543,10 @@ def _are_tables(data: NewData) -> bool:
 
 def _has_labels(options: Mapping[str, Any]) -> bool:
     """Whether the node table has the label columns."""
+    from lgcn.tables.early_checks import text_format
     from lgcn.tables.open_table import open_table
 
-    format_ = {key: options[key] for key in ("delimiter", "encoding") if key in options}
-    columns = open_table(options["nodes"], "nodes", **format_).columns
+    columns = open_table(options["nodes"], "nodes", **text_format(options, "nodes")).columns
     wanted = options.get("label_column", [])
     return set([wanted] if isinstance(wanted, str) else wanted) <= set(columns)
 

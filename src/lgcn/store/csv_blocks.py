@@ -76,12 +76,12 @@ class CsvBlocks:
             yield [found.schema.field(name).type for name in self._columns]
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
-        """(line of the first row, whole rows in UTF-8), without the names of the columns."""
+        """(line of the first row, whole rows in UTF-8), without comments and names."""
         head = self._table.head()
         if "\n" not in head and "\r" in head:
             self._newline = b"\r"
-        names = self._names(head)
-        skipped, line, rest = len(names), 1 + names.count(self._newline), b""
+        before = self._before_rows(head)
+        skipped, line, rest = len(before), 1 + before.count(self._newline), b""
         for piece in self._pieces():
             rest += piece[skipped:]
             skipped = max(0, skipped - len(piece))
@@ -122,12 +122,10 @@ class CsvBlocks:
                     f"{table.name} is not in {table.encoding}"
                 ) from None
 
-    def _names(self, head: str) -> bytes:
-        """What the file begins with, up to the end of the line of names."""
-        rows = csv.reader(io.StringIO(head, newline=""), delimiter=self._table.delimiter)
-        next((row for row in rows if row), None)
+    def _before_rows(self, head: str) -> bytes:
+        """What the file begins with: comments, and the line of names."""
         newline, end = self._newline.decode(), 0
-        for _ in range(rows.line_num):
+        for _ in range(self._table.skip):
             end = head.find(newline, end) + 1 or len(head)
         return head[:end].encode()
 
@@ -213,7 +211,8 @@ class CsvBlocks:
         names = self._table.columns
         if len(cells) != len(names):
             row = quoted(self._table.delimiter.join(cells))
-            return [], f"must have {len(names)} cells as the first line has names, got {row}"
+            model = "the first line has names" if self._table.has_names else "the first row has"
+            return [], f"must have {len(names)} cells as {model}, got {row}"
         values: list[Any] = []
         for place, kind in zip(self._places, self._types, strict=True):
             cell = cells[place]
@@ -242,14 +241,15 @@ def column_types(table: CsvTable, columns: Sequence[str], *, whole_file: bool) -
     text = dict.fromkeys(columns, pa.string())
     blocks = CsvBlocks(table, columns, text, BLOCK, lambda *_: None)
     for kinds in blocks.kinds():
-        found = [_common(a, b) for a, b in zip(found, kinds, strict=True)]
+        found = [common_type(a, b) for a, b in zip(found, kinds, strict=True)]
         if not whole_file and not any(map(pa.types.is_null, found)):
             break
     found = [pa.string() if pa.types.is_null(kind) else kind for kind in found]
     return dict(zip(columns, found, strict=True))
 
 
-def _common(a: Any, b: Any) -> Any:
+def common_type(a: Any, b: Any) -> Any:
+    """The type of a column that has one type in some rows and another in others."""
     if pa.types.is_null(a) or a == b:
         return b
     if pa.types.is_null(b):

@@ -16,12 +16,14 @@ from lgcn.store.csv_blocks import CsvBlocks
 from lgcn.store.numpy_files import ROWS, ArrayTable
 from lgcn.tables.columns import quoted
 from lgcn.tables.csv_files import CsvTable
-from lgcn.tables.early_checks import EDGE_SUFFIXES, table_kind
+from lgcn.tables.early_checks import EDGE_SUFFIXES, is_path, table_files, table_kind
 from lgcn.tables.edges import edge_weights, holds_weights
 from lgcn.tables.ids import is_text, to_ids
+from lgcn.tables.matrix_files import MatrixTable, is_scipy_npz, matrix_bytes
 from lgcn.tables.open_table import open_table, to_column
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.row_blocks import row_blocks
+from lgcn.utils.sizes import format_memory
 
 EXAMPLES = 3  # of rows that are wrong, in a message
 
@@ -81,37 +83,65 @@ class BadRows:
         )
 
 
-def open_edges(edges: Any, *, delimiter: str | None, encoding: str) -> list[TableSource]:
+def open_edges(
+    edges: Any,
+    *,
+    delimiter: str | None,
+    encoding: str,
+    header: bool | None = None,
+    memory: int | None = None,
+) -> list[TableSource]:
     """The tables of edges: files, a table in memory, or a stream of arrays.
 
     Args:
-        edges: A path or several (`.csv`, `.tsv`, `.txt`, `.parquet`, `.npz`, `.npy`);
-            what `lgcn.tables.open_table.read_table` takes; or an iterable of
+        edges: A path, a pattern, or several (`.csv`, `.tsv`, `.txt`, `.jsonl`, `.parquet`, `.npz`,
+            `.npy`, `.mtx`); what `lgcn.tables.open_table.read_table` takes; or an iterable of
             `(source, target)` or `(source, target, weight)` arrays or of arrays [n, 2].
-        delimiter, encoding: Of text files.
+        delimiter, encoding, header: Of text files, see `lgcn.tables.open_table.read_table`.
+        memory: Bytes that a matrix may take, which is not read in parts. (default: no limit)
     """
 
     def open_one(source: Any) -> TableSource:
-        if isinstance(source, str | Path):
-            path = Path(source).expanduser()
-            if table_kind(path, "edges", EDGE_SUFFIXES) in (".npy", ".npz"):
-                return ArrayTable(path, "edges")
-        return open_table(source, "edges", delimiter=delimiter, encoding=encoding)
+        if isinstance(source, Path):
+            kind = table_kind(source, "edges", EDGE_SUFFIXES)
+            if kind == ".mtx" or (kind == ".npz" and is_scipy_npz(source)):
+                check_matrix_fits(source, memory)
+            elif kind in (".npy", ".npz"):
+                return ArrayTable(source, "edges")
+        return open_table(source, "edges", delimiter=delimiter, encoding=encoding, header=header)
 
-    if isinstance(edges, str | Path | Mapping) or hasattr(edges, "__arrow_c_stream__"):
+    if is_path(edges):
+        sources = [open_one(path) for path in table_files(edges, "edges")]
+        if len(sources) > 1 and any(isinstance(source, MatrixTable) for source in sources):
+            raise UsageError(f"edges: a matrix must be the only file, got {len(sources)} files")
+        return sources
+    if isinstance(edges, Mapping) or hasattr(edges, "__arrow_c_stream__"):
         return [open_one(edges)]
     if isinstance(edges, pa.Table | pa.RecordBatch) or hasattr(edges, "columns"):
         return [open_one(edges)]
     if isinstance(edges, np.ndarray) or hasattr(edges, "numpy"):
         return [EdgeArrays([edges])]
-    if isinstance(edges, Sequence) and edges and all(isinstance(e, str | Path) for e in edges):
-        return [open_one(path) for path in edges]
     if isinstance(edges, Iterable):
         return [EdgeArrays(edges)]
     raise UsageError(
         "edges must be a path, several paths, a table, or an iterable of (source, target) arrays, "
         f"got {type(edges).__name__}"
     )
+
+
+def check_matrix_fits(path: Path, memory: int | None) -> None:
+    """Raises an error if a matrix, which is read as a whole, needs more memory than there may be.
+
+    Args:
+        path: An `.npz` or `.mtx` file.
+        memory: Bytes. `None` for any.
+    """
+    needed = matrix_bytes(path)
+    if memory is not None and needed > memory:
+        raise DataError(
+            f"{path}: a matrix is read as a whole, which needs about {format_memory(needed)}, and "
+            f"{format_memory(memory)} are left. Raise memory, or write the entries as a table"
+        )
 
 
 class EdgeArrays(TableSource):
@@ -224,10 +254,10 @@ def _raw_batches(
         yield from CsvBlocks(source, columns, types, size, bad.add)
         return
     first = 0
-    for batch in source.batches(columns, {}):
+    for batch in source.batches(columns, dict.fromkeys(columns[:2], pa.string())):
 
         def where(row: int, first: int = first) -> str:
-            return f"{source.name}, row {first + row}"
+            return f"{source.name}, {source.where([first + row])[0]}"
 
         yield list(batch.columns), where
         first += len(batch)

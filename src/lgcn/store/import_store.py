@@ -17,16 +17,18 @@ from lgcn.ops.reference import row_of_entry
 from lgcn.store.edge_buckets import sorted_rows
 from lgcn.store.edge_reader import EdgeReader
 from lgcn.store.edge_spool import EdgeSpool
-from lgcn.store.edge_stream import BadRows, EdgeArrays, open_edges
+from lgcn.store.edge_stream import BadRows, EdgeArrays, check_matrix_fits, open_edges
 from lgcn.store.new_store_checks import FeatureKind, feature_kind
 from lgcn.store.node_stream import write_nodes
 from lgcn.store.numbering import KnownNodes, NewTexts
 from lgcn.store.numpy_files import ArrayTable
 from lgcn.store.write_store import write_ids
 from lgcn.store.writer import StoreWriter
-from lgcn.tables.early_checks import check_unknown_nodes
-from lgcn.tables.from_tables import end_columns
+from lgcn.tables.early_checks import check_unknown_nodes, is_path, table_files, table_kind
+from lgcn.tables.feature_join import WithFeatures
+from lgcn.tables.from_tables import end_columns, positions
 from lgcn.tables.ids import NodeIndex
+from lgcn.tables.matrix_files import MatrixTable, is_scipy_npz
 from lgcn.tables.nodes import NodeArguments, NodeOptions, column_names
 from lgcn.tables.notes import grouped_notes
 from lgcn.tables.open_table import open_table
@@ -59,6 +61,9 @@ def import_store(
     features: FeatureKind = "float32",
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    header: bool | None = None,
+    node_header: bool | None = None,
+    node_features: Any = None,
     name: str | None = None,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
@@ -77,14 +82,18 @@ def import_store(
 
     Args:
         path: Folder of the store.
-        edges: One file or several (`.csv`, `.tsv`, `.txt`, also with `.gz`; `.parquet`; `.npz`;
-            `.npy` of shape [E, 2] or [2, E]), a table in memory, or an iterable of
-            `(source, target)` or `(source, target, weight)` arrays. `None` for a graph without
-            edges.
+        edges: One file or several, or a pattern such as `"part-*.csv"` (`.csv`, `.tsv`, `.txt`,
+            `.jsonl`, also with `.gz`; `.parquet`; `.npz`; `.npy` of shape [E, 2] or [2, E]), a
+            table in memory, or an iterable of `(source, target)` or `(source, target, weight)`
+            arrays. Or one sparse matrix as in [`from_tables`][lgcn.from_tables], which must fit
+            into half of the memory. `None` for a graph without edges.
         nodes: One row per node, a file or a table in memory. (default: the nodes of the edges,
             without features and labels)
         id_column, source_column, target_column, weight_column, ignore_columns, unknown_nodes,
-            delimiter, encoding, name: See [`from_tables`][lgcn.from_tables].
+            delimiter, encoding, header, node_header, name: See
+            [`from_tables`][lgcn.from_tables].
+        node_features: See `features` of [`from_tables`][lgcn.from_tables]. Its entries must fit
+            into a third of the memory. (default: none)
         directed: Whether only an edge's target aggregates from its source. (default: `False`,
             every edge counts both ways)
         keep_duplicates: Whether to keep all duplicates of an edge. (default: `False`)
@@ -119,20 +128,36 @@ def import_store(
         raise UsageError("id_column and label_column name columns of a node table. Give nodes")
     if nodes is None and edges is None:
         raise UsageError("edges and nodes must not both be None: there is nothing to import")
-    sources = [] if edges is None else open_edges(edges, delimiter=delimiter, encoding=encoding)
+    format_: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
+    sources = []
+    if edges is not None:
+        sources = open_edges(edges, header=header, memory=ceiling // 2, **format_)
     tables = [_columns(s, source_column, target_column, weight_column) for s in sources]
-    node_source = None if nodes is None else _open_nodes(nodes, delimiter, encoding)
+    node_source = None if nodes is None else _open_nodes(nodes, header=node_header, **format_)
+    if nodes is None and node_features is not None:
+        raise UsageError("node_features are features of the nodes of a node table. Give nodes")
+    matrix = sources[0] if sources and isinstance(sources[0], MatrixTable) else None
     if len({weight is None for _, weight in tables}) > 1:
         raise DataError("edges: either all tables must have weights or none")
     weighted = bool(tables) and tables[0][1] is not None
 
-    notes: list[str] = []
+    notes = [note for source in sources for note in source.notes]
     with PeakMemory() as peak, StoreWriter(path, overwrite=overwrite) as writer:
         budget = _Budget(ceiling, writer.scratch, weighted)
         progress = on_progress or (lambda *_: None)
-        header: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         index: NodeIndex | None = None
-        num_nodes = 0
+        num_nodes = 0 if matrix is None else matrix.num_nodes()
+        if node_source is not None and node_features is not None:
+            left = budget.left() // 3
+            node_source = WithFeatures(
+                node_source,
+                id_column,
+                _open_features(node_features, left, **format_),
+                drop_unknown=unknown_nodes == "drop",
+                notes=notes,
+                memory=left,
+            )
         if node_source is not None:
             found = write_nodes(
                 writer,
@@ -145,17 +170,19 @@ def import_store(
                 features=features,
                 on_progress=progress,
             )
-            index, num_nodes, header = found.index, found.num_nodes, found.header
+            index, num_nodes, fields = found.index, found.num_nodes, found.header
             del found
+        nodes_name = "the matrix" if node_source is None else node_source.name
+        if matrix is not None:
+            index = positions(matrix, num_nodes, nodes_name)
         spool = EdgeSpool(writer.scratch, weighted=weighted)
         reading = EdgeReader(spool, budget.left, BadRows(skip_bad_rows), progress)
         if index is not None:
-            reading.numbering = KnownNodes(
-                index, node_source.name if node_source else "", unknown_nodes == "drop"
-            )
+            reading.numbering = KnownNodes(index, nodes_name, unknown_nodes == "drop")
             del index
         for source, (ends, weight) in zip(sources, tables, strict=True):
-            reading.read(source, ends, weight, named=source_column is not None)
+            named = source_column is not None or header is not None
+            reading.read(source, ends, weight, named=named)
         counts = reading.finish(keep_self_loops)
         numbering = reading.numbering
         del reading
@@ -189,7 +216,7 @@ def import_store(
                 if node_source is None
                 else (node_source.path.name if node_source.path else node_source.name),
             },
-            **header,
+            **fields,
         )
     seconds = time.perf_counter() - started
     notes += counts.pop("notes")
@@ -208,17 +235,26 @@ def _columns(
 ) -> tuple[tuple[str, str], str | None]:
     """The columns of the ends of edges and of their weights."""
     ends = end_columns(source, start, end)
-    if isinstance(source, EdgeArrays) and weight is None:
+    if isinstance(source, EdgeArrays | MatrixTable) and weight is None:
         return ends, "weight" if "weight" in source.columns else None
     return ends, None if weight is None else source.column("weight_column", weight)
 
 
-def _open_nodes(nodes: Any, delimiter: str | None, encoding: str) -> TableSource:
+def _open_nodes(nodes: Any, **format_: Any) -> TableSource:
     if isinstance(nodes, str | Path) and Path(nodes).suffix.lower() == ".npz":
         path = Path(nodes).expanduser()
         if path.is_file():
             return ArrayTable(path, "nodes")
-    return open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
+    return open_table(nodes, "nodes", **format_)
+
+
+def _open_features(features: Any, memory: int, **format_: Any) -> TableSource:
+    if is_path(features):
+        for path in table_files(features, "features"):
+            kind = table_kind(path, "features")
+            if kind == ".mtx" or (kind == ".npz" and is_scipy_npz(path)):
+                check_matrix_fits(path, memory)
+    return open_table(features, "features", **format_)
 
 
 def _graph_name(nodes: TableSource | None, sources: list[TableSource]) -> str:

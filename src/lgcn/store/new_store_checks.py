@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from lgcn.errors import UsageError
 from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
-from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_kind
+from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_files, table_kind
 from lgcn.utils.limits import MAX_NODES
 from lgcn.utils.numbers import whole_number
 from lgcn.utils.sizes import parse_memory
@@ -46,7 +45,7 @@ def check_new_store(path: Path, features: str, memory: str, overwrite: bool) -> 
 
 
 def check_import(
-    path: Path, edges: Sequence[Path], features: str, memory: str, overwrite: bool, **tables: Any
+    path: Path, edges: list[Path], features: str, memory: str, overwrite: bool, **tables: Any
 ) -> None:
     """Refuses what can be known to be wrong with an import before tables are read.
 
@@ -55,8 +54,9 @@ def check_import(
         edges: The files of edges.
     """
     check_new_store(path, features, memory, overwrite)
-    for file in edges:
+    for file in table_files(edges, "edges"):
         table_kind(file, "edges", EDGE_SUFFIXES)
+    tables["features"] = tables.pop("node_features", None)
     check_tables(None, **{"nodes": None, **tables})
 
 

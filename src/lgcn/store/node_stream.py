@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 import torch
 
 from lgcn.errors import DataError, UsageError
-from lgcn.store.csv_blocks import column_types
+from lgcn.store.csv_blocks import column_types, common_type
 from lgcn.store.new_store_checks import FeatureKind
 from lgcn.store.write_store import encode_features, uint8_scale, write_ids
 from lgcn.store.writer import StoreWriter
@@ -76,14 +77,15 @@ class NodeStream(TableSource):
     ) -> Any:
         """All rows of the ids, labels and splits among the columns."""
         columns = self.columns if columns is None else list(columns)
-        if not isinstance(self._source, CsvTable):
-            return self._read(columns, {})
         given = dict(types or {})
-        guess = column_types(self._source, columns, whole_file=False) | given
+        files = self._source.text_files()
+        if not files:
+            return self._read(columns, given)
+        guess = _types(files, columns, whole_file=False) | given
         try:
             return self._read(columns, guess)
         except DataError:
-            found = column_types(self._source, columns, whole_file=True) | given
+            found = _types(files, columns, whole_file=True) | given
             if found == guess:
                 raise
             return self._read(columns, found)
@@ -133,6 +135,15 @@ class NodeStream(TableSource):
     ) -> Iterator[Any]:
         types = {name: kind for name, kind in self.types.items() if name in columns}
         return self._source.batches(columns, types)
+
+
+def _types(
+    files: Sequence[CsvTable], columns: Sequence[str], *, whole_file: bool
+) -> dict[str, Any]:
+    """The types of those columns that the text files have."""
+    there = [column for column in columns if column in files[0].columns]
+    found = [column_types(file, there, whole_file=whole_file) for file in files]
+    return {name: reduce(common_type, (kinds[name] for kinds in found)) for name in there}
 
 
 def _thinned(parts: list[Any]) -> list[Any]:

@@ -16,6 +16,7 @@ from lgcn.errors import DataError
 from lgcn.tables.cell_options import DATE_ORDERS, DECIMALS, Reading
 from lgcn.tables.cells import Tally
 from lgcn.tables.columns import LARGEST, is_single, listed, numbers, quoted, row_name, texts
+from lgcn.tables.list_encoder import LIST_KINDS, ListEncoder
 from lgcn.tables.missing_words import missing_words
 from lgcn.utils import stored_json
 from lgcn.utils.row_blocks import row_blocks
@@ -316,13 +317,14 @@ class TextEncoder:
         return cls(_name(stored, what), words, idf, entries[0], reading)
 
 
-ColumnEncoder = NumberEncoder | CategoryEncoder | TextEncoder
+ColumnEncoder = NumberEncoder | CategoryEncoder | TextEncoder | ListEncoder
 _CLASSES: dict[str, type[ColumnEncoder]] = {
     "number": NumberEncoder,
     "date": NumberEncoder,
     "vector": NumberEncoder,
     "category": CategoryEncoder,
     "text": TextEncoder,
+    **LIST_KINDS,
 }
 
 

@@ -20,11 +20,12 @@ _NAMED = {
     "numeric_columns": ("number", "numbers, dates or lists of numbers"),
     "categorical_columns": ("category", "one value per cell"),
     "text_columns": ("text", "strings"),
+    "list_columns": ("list", "lists, or strings such as a;b;c"),
 }
 
 
 class Kind(NamedTuple):
-    """number, date, vector, category or text; `None`, with the reason, if it is left out.
+    """number, date, vector, list, long, category or text; `None`, with the reason, if left out.
 
     Attributes:
         kind: The kind.
@@ -62,6 +63,8 @@ def named_kind(
     """The kind of a column that the user named in `argument`, which it must fit."""
     kind, wanted = _NAMED[argument]
     reading = options.reading()
+    if kind == "list" and storage(column) in ("list", "vector"):  # of words, or of ids
+        return Kind("list", reading=reading)
     if not is_single(column) and not (kind == "number" and storage(column) == "vector"):
         raise UsageError(f"{argument} names {name!r}, which holds {column.type}; want {wanted}")
     if kind != "number":
@@ -116,7 +119,7 @@ def infer(column: Any, options: CellOptions, usual: str | None = None) -> Kind:
     """
     reading = options.reading()
     stored = storage(column)
-    if stored in ("number", "date", "vector", "category"):
+    if stored in ("number", "date", "vector", "list", "long", "category"):
         return Kind(stored, reading=reading)
     if stored == "null":
         return Kind(None, "is empty")

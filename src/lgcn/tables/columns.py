@@ -81,7 +81,10 @@ def one_column(table: Any, name: str, argument: str) -> Any:
 
 
 def storage(column: Any) -> str:
-    """How Arrow stores a column: number, date, vector, category, string, null or other."""
+    """How Arrow stores a column: number, date, vector, list, long, category, string, null, other.
+
+    A list holds strings, and `long` features with values, see `lgcn.tables.list_encoder`.
+    """
     kind = column.type
     types = pa.types
     if types.is_null(kind):
@@ -99,12 +102,17 @@ def storage(column: Any) -> str:
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if lists and _is_number(kind.value_type):
         return "vector"
+    if lists and _is_string(kind.value_type) and not _is_view(kind.value_type):
+        return "list"
+    if lists and types.is_struct(kind.value_type):
+        names = [kind.value_type.field(i).name for i in range(kind.value_type.num_fields)]
+        return "long" if names == ["feature", "value"] else "other"
     return "other"
 
 
 def is_single(column: Any) -> bool:
     """Whether a cell is one value, which `texts` can read."""
-    return storage(column) not in ("vector", "other")
+    return storage(column) not in ("vector", "list", "long", "other")
 
 
 def _is_string(kind: Any) -> bool:
@@ -280,7 +288,7 @@ def _vectors(
         raise CellError(
             f"column {name!r}, {where(row)}: want a list of {width} numbers "
             f"as in the rows before or in training, got {lengths[row].as_py()}. Correct the row",
-            "ignore_columns",
+            "list_columns or ignore_columns",
         )
     if width:
         flat = [_floats(pa.chunked_array([chunk.flatten()])) for chunk in column.chunks]

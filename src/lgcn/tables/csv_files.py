@@ -20,35 +20,47 @@ import pyarrow as pa
 import pyarrow.csv
 
 from lgcn.errors import DataError, UsageError, first_line_of
-from lgcn.tables.columns import listed
+from lgcn.tables.blanks import SingleBlanks
+from lgcn.tables.first_lines import NUMBER, layout, short
 from lgcn.tables.table_source import TableSource
 
-DELIMITERS = (",", ";", "\t", "|")
 BLOCK = 1 << 21  # bytes of a text file at a time; a row must fit
 
-_HEAD = 1 << 16  # bytes of a file that its delimiter is guessed from
+_HEAD = 1 << 16  # bytes of a file by which its delimiter and names are known
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error)
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 
 
 class CsvTable(TableSource):
-    """A CSV, TSV or other text file; the first line that is not empty has the column names.
+    """A CSV, TSV or other text file.
+
+    Args:
+        path: The file.
+        kind: The ending of its name, without `.gz`.
+        delimiter: Between cells, or "whitespace" for any run of blanks and tabs. `None`: guessed.
+        encoding: As Python names it.
+        role: What the table is: "edges", "nodes", ...
+        header: Whether there is a line of column names, after empty lines and comments.
+            (default: by the first lines)
 
     Attributes:
-        delimiter: Between cells.
+        delimiter: Between cells; a blank if any run of blanks and tabs is one.
         encoding: As Python names it.
+        skip: Lines before the first row.
     """
 
     textual = True
 
-    def __init__(self, path: Path, kind: str, delimiter: str | None, encoding: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: str,
+        delimiter: str | None,
+        encoding: str,
+        role: str = "nodes",
+        header: bool | None = None,
+    ) -> None:
         self.path, self.name = path, str(path)
-        if delimiter is not None and not delimiter.isascii():  # Arrow wants one byte
-            raise UsageError(
-                f"delimiter must be one character of ASCII, such as ';', got {delimiter!r}. Write "
-                "the file with another one"
-            )
         try:
             codec = _codec(encoding)
         except (LookupError, ValueError, TypeError):
@@ -57,21 +69,32 @@ class CsvTable(TableSource):
                 f"got {encoding!r}"
             ) from None
         self.encoding = "utf-8" if codec == "utf-8-sig" else codec
-        head, guessed = self.head(), delimiter is None
-        if delimiter is None and kind != ".txt":
-            delimiter = "\t" if kind == ".tsv" else _guess_delimiter(head, most_usual=",")
-        elif delimiter is None:
-            delimiter = _guess_delimiter(head)
-        self.delimiter = "\t" if delimiter == "\\t" else delimiter
-        if len(self.delimiter) != 1 or self.delimiter in '\r\n"':
-            raise UsageError(f"delimiter must be one character, got {delimiter!r}")
-        self.columns = self._header(head, guessed)
+        self._blanks = False
+        head, whole = self._head()
+        found = layout(
+            head, whole, name=self.name, role=role, kind=kind, delimiter=delimiter, header=header
+        )
+        if any("\ufffd" in name for name in found.columns) and (error := self.undecodable()):
+            raise error
+        self.delimiter, self.columns, self.skip = found.delimiter, found.columns, found.skip
+        self.has_names, self._blanks = found.has_names, found.blanks
+        self.notes = [found.note] if found.note else []
+        if self._blanks and " ".encode(self.encoding) != b" ":
+            raise UsageError(
+                f"{self.name}: a file whose cells are separated by runs of blanks must not be in "
+                f"{encoding}. Save it as UTF-8"
+            )
         self._check_names()
 
     def head(self) -> str:
         """The beginning of the file; U+FFFD for what cannot be decoded."""
+        return self._head()[0]
+
+    def _head(self) -> tuple[str, bool]:
+        """The beginning of the file, and whether that is all of it."""
         with self._damage(), self.open() as file:
             head = file.read(_HEAD)
+            whole = not file.read(1)
         if self.encoding == "utf-8" and b"\0" in head:
             if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise DataError(f"{self.name} is in UTF-16, not UTF-8. Give encoding='utf-16'")
@@ -82,54 +105,34 @@ class CsvTable(TableSource):
         # A row that cannot be decoded is found when it is read.
         codec = codecs.getincrementaldecoder(self.encoding)("replace")
         try:
-            return codec.decode(head).removeprefix("\ufeff")
+            return codec.decode(head).removeprefix("\ufeff"), whole
         except UnicodeError:  # UTF-16 without a byte order mark
             raise self.undecodable() or DataError(
                 f"{self.name} is not in {self.encoding}"
             ) from None
 
-    def _header(self, head: str, guessed: bool) -> list[str]:
-        rows = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
-        try:
-            names = next((row for row in rows if row), [])
-        except csv.Error as error:
-            raise DataError(f"{self.name}, line 1: cannot read column names: {error}") from error
-        if any("\ufffd" in name for name in names) and (error_there := self.undecodable()):
-            raise error_there
-        if not names:
-            raise DataError(
-                f"{self.name} is empty. It must have a line of column names, then one line per row"
-            )
-        if len(names) == 1:
-            others = [d for d in DELIMITERS if d != self.delimiter and d in names[0]]
-            if others:
-                raise DataError(
-                    f"{self.name}, line {rows.line_num}: {self.delimiter!r} separates no columns, "
-                    f"but the line has {others[0]!r}. "
-                    + (
-                        f"Give delimiter={others[0]!r}"
-                        if guessed
-                        else "The delimiter is for both tables: write them with the same one"
-                    )
-                )
-        if all(_NUMBER.fullmatch(name) for name in names):
-            raise DataError(
-                f"{self.name}, line {rows.line_num}: column names must come first, got numbers "
-                f"({listed(names, 4)}). Put a line of names above the rows"
-            )
-        return names
-
     def open(self) -> Any:
-        """The bytes of the file, unpacked."""
+        """The bytes of the file, unpacked; a blank for each run of blanks that separates cells."""
         assert self.path is not None
-        return gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb")
+        file: Any = gzip.open if self.path.suffix == ".gz" else open
+        file = file(self.path, "rb")
+        return SingleBlanks(file, self.name) if self._blanks else file
+
+    def _input(self) -> Any:
+        """What Arrow reads."""
+        return self.open() if self._blanks else str(self.path)
 
     def _options(self, columns: Sequence[str] | None, types: Mapping[str, Any] | None) -> Any:
         arrow = pyarrow.csv
         # "utf8" is the spelling for which Arrow skips the conversion.
         encoding = "utf8" if self.encoding == "utf-8" else self.encoding
         return {
-            "read_options": arrow.ReadOptions(block_size=BLOCK, encoding=encoding),
+            "read_options": arrow.ReadOptions(
+                block_size=BLOCK,
+                encoding=encoding,
+                skip_rows=self.skip,
+                column_names=self.columns,
+            ),
             "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": arrow.ConvertOptions(
                 include_columns=None if columns is None else list(columns),
@@ -143,12 +146,12 @@ class CsvTable(TableSource):
         with self._damage(types):
             # Where Arrow guesses the types of columns, it keeps all text until the end, in case a
             # guess was wrong. So it guesses from the first block, and from all only if it must.
-            guess = pyarrow.csv.open_csv(str(self.path), **self._options(columns, types)).schema
+            guess = pyarrow.csv.open_csv(self._input(), **self._options(columns, types)).schema
             guess = {column.name: column.type for column in guess if _is_safe(column.type)}
             try:
-                table = pyarrow.csv.read_csv(str(self.path), **self._options(columns, guess))
+                table = pyarrow.csv.read_csv(self._input(), **self._options(columns, guess))
             except pa.ArrowInvalid:
-                table = pyarrow.csv.read_csv(str(self.path), **self._options(columns, types))
+                table = pyarrow.csv.read_csv(self._input(), **self._options(columns, types))
         for column in table.schema:
             if pa.types.is_binary(column.type):  # what Arrow makes of text it cannot decode
                 raise self.undecodable() or DataError(f"{self.name} is not in {self.encoding}")
@@ -159,7 +162,7 @@ class CsvTable(TableSource):
         self, columns: Sequence[str], types: Mapping[str, Any], why: str = ""
     ) -> Iterator[Any]:
         with self._damage(types, why):
-            reader = pyarrow.csv.open_csv(str(self.path), **self._options(columns, types))
+            reader = pyarrow.csv.open_csv(self._input(), **self._options(columns, types))
         while True:
             with self._damage(types, why):
                 try:
@@ -167,6 +170,9 @@ class CsvTable(TableSource):
                 except StopIteration:
                     return
             yield batch
+
+    def text_files(self) -> list[Any]:
+        return [self]
 
     def batch_memory(self, num_columns: int) -> int:
         return 16 * BLOCK  # text that is read ahead, and the columns made from it
@@ -186,7 +192,8 @@ class CsvTable(TableSource):
         with self.open() as file:
             while block := file.read(1 << 20):
                 lines, last = lines + block.count(b"\n"), block
-        return 2 if lines + (not last.endswith(b"\n")) == num_rows + 1 else None
+        lines += not last.endswith(b"\n")
+        return self.skip + 1 if lines == num_rows + self.skip else None
 
     @contextmanager
     def _damage(self, types: Mapping[str, Any] | None = None, why: str = "") -> Iterator[None]:
@@ -203,7 +210,7 @@ class CsvTable(TableSource):
             numbers = {
                 self.columns.index(name): (_INTEGER, "whole number")
                 if pa.types.is_integer(kind)
-                else (_NUMBER, "number")
+                else (NUMBER, "number")
                 for name, kind in types.items()
                 if not pa.types.is_string(kind)
             }
@@ -213,15 +220,16 @@ class CsvTable(TableSource):
                 num_rows += 1
                 if len(cells) != len(self.columns):
                     return DataError(
-                        f"{self.name}, line {line}: must have {len(self.columns)} cells as line 1 "
-                        f"has names, got {len(cells)}: {_short(self.delimiter.join(cells))}. "
+                        f"{self.name}, line {line}: must have {len(self.columns)} cells as "
+                        f"{'line 1 has names' if self.has_names else 'the first row has'}, got "
+                        f"{len(cells)}: {short(self.delimiter.join(cells))}. "
                         "Correct the line; put a cell that holds the delimiter in double quotes"
                     )
                 for place, (pattern, wanted) in numbers.items():
                     if cells[place] not in missing and not pattern.fullmatch(cells[place]):
                         return DataError(
                             f"{self.name}, line {line}, column {self.columns[place]!r}: must be a "
-                            f"{wanted}, got {_short(cells[place])}. {why or 'Correct the cell'}"
+                            f"{wanted}, got {short(cells[place])}. {why or 'Correct the cell'}"
                         )
             if num_rows == 0:
                 return DataError(f"{self.name} has column names but no rows. Add one line per row")
@@ -233,17 +241,18 @@ class CsvTable(TableSource):
         )
 
     def _rows(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """(line, cells) of all rows but the names, as Python reads them; `strict` on quotes."""
+        """(line, cells) of all rows, as Python reads them; `strict` on quotes."""
         encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
         with self.open() as file:
             text = io.TextIOWrapper(file, encoding, errors="replace", newline="")
+            for _ in range(self.skip):
+                text.readline()
             rows = csv.reader(text, delimiter=self.delimiter, strict=strict)
-            seen_names, before = False, 0
+            before = self.skip
             for cells in rows:
-                if cells and seen_names:
+                if cells:
                     yield before + 1, cells
-                seen_names = seen_names or bool(cells)
-                before = rows.line_num
+                before = self.skip + rows.line_num
 
     def undecodable(self) -> DataError | None:
         """The error for the first line that cannot be decoded, `None` if there is none."""
@@ -297,24 +306,3 @@ def _codec(encoding: str) -> str:
     """The name of a text encoding. Some of Python's codecs are for other things, or incomplete."""
     "a,1\n".encode(encoding).decode(encoding, errors="replace")
     return codecs.lookup(encoding).name
-
-
-def _guess_delimiter(head: str, most_usual: str | None = None) -> str:
-    """The delimiter that splits the first lines into the same number of cells, the more the better.
-
-    Or `most_usual`, if one of these lines has it.
-    """
-    lines = head.splitlines()[:20]
-    lines = [line for line in (lines[:-1] if len(head) >= _HEAD else lines) if line.strip()]
-    if most_usual is not None and any(most_usual in line for line in lines):
-        return most_usual
-
-    def cells(delimiter: str) -> int:
-        counts = {len(row) for row in csv.reader(lines, delimiter=delimiter)}
-        return counts.pop() if len(counts) == 1 else 1
-
-    return max(DELIMITERS, key=cells)  # the first of the best
-
-
-def _short(cell: str) -> str:
-    return repr(cell if len(cell) <= 60 else cell[:57] + "...")

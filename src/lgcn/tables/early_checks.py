@@ -6,14 +6,21 @@ report a mistake at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fnmatch
+import glob
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lgcn.errors import DataError, UsageError
 from lgcn.tables.cell_options import CellOptions
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".npz")
+TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".mtx")  # also with .gz
+JSON = (".jsonl", ".ndjson")
+SUFFIXES = (*TEXT, ".parquet", ".npz")
+NODE_SUFFIXES = tuple(suffix for suffix in SUFFIXES if suffix != ".mtx")
 EDGE_SUFFIXES = (*SUFFIXES, ".npy")  # of edges for a store
 BINARY = (".parquet", ".npz", ".npy")
 
@@ -28,8 +35,40 @@ OF_NODES = (
     "split_column",
     "ignore_columns",
 )
-OF_FEATURES = ("numeric_columns", "categorical_columns", "text_columns")
+OF_FEATURES = ("numeric_columns", "categorical_columns", "text_columns", "list_columns")
 OF_EDGES = ("source_column", "target_column", "weight_column")
+
+
+def is_path(source: Any) -> bool:
+    """Whether a table is given as a path, a pattern such as `part-*.csv`, or several of these."""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(path, str | Path) for path in source)
+    return isinstance(source, str | Path)
+
+
+def table_files(source: Any, role: str) -> list[Path]:
+    """The files of a table; of a pattern, those that match, sorted by name.
+
+    Args:
+        source: See `is_path`.
+        role: What the table is called: "edges", "nodes" or "features".
+    """
+    found: list[Path] = []
+    for given in source if isinstance(source, list | tuple) else [source]:
+        path = Path(given).expanduser()
+        if not glob.has_magic(path.name) or os.path.exists(path):  # noqa: PTH110
+            found.append(path)
+            continue
+        # In one folder only, since the path may come from a file that a stranger wrote.
+        names = os.listdir(path.parent) if path.parent.is_dir() else []  # noqa: PTH208
+        matching = sorted(name for name in names if fnmatch.fnmatchcase(name, path.name))
+        if not matching:
+            raise DataError(f"{role}: no file matches {path}. Check the path")
+        found += [path.parent / name for name in matching]
+    twice = [path for path, count in Counter(found).items() if count > 1]
+    if twice:
+        raise UsageError(f"{role}: the file {twice[0]} is given twice. Give each file once")
+    return found
 
 
 def table_kind(path: str | Path, role: str, suffixes: Sequence[str] = SUFFIXES) -> str:
@@ -37,7 +76,7 @@ def table_kind(path: str | Path, role: str, suffixes: Sequence[str] = SUFFIXES) 
 
     Args:
         path: The file.
-        role: What the table is called: "edges" or "nodes".
+        role: What the table is called: "edges", "nodes" or "features".
         suffixes: The endings it may have. (default: those of all tables)
     """
     path = Path(path).expanduser()
@@ -48,10 +87,15 @@ def table_kind(path: str | Path, role: str, suffixes: Sequence[str] = SUFFIXES) 
             f"{role}: {path} must end in one of {', '.join(suffixes)} (text files also in .gz), "
             f"got {path.suffix or 'no ending'}. Rename the file or save it in one of these formats"
         )
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113  # of Path, a name too long is an OSError
         there = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{role}: the file {path} {there}. Check the path")
     return kind
+
+
+def suffixes_of(role: str) -> Sequence[str]:
+    """The endings that the files of a table may have: nodes are no matrix."""
+    return NODE_SUFFIXES if role == "nodes" else SUFFIXES
 
 
 def check_unknown_nodes(value: Any) -> None:
@@ -74,23 +118,32 @@ def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
     check_task(options.get("task", "auto"))
     given = ("decimal", "date_order", "na_values")
     CellOptions(**{key: options[key] for key in given if key in options})
+    features = options.get("features")
     kinds = {
-        role: table_kind(path, role)
-        for role, path in (("nodes", nodes), ("edges", edges))
-        if isinstance(path, str | Path)
+        role: {table_kind(path, role, suffixes_of(role)) for path in table_files(files, role)}
+        for role, files in (("nodes", nodes), ("edges", edges), ("features", features))
+        if is_path(files)
     }
     from lgcn.tables.open_table import open_table  # imports Arrow
 
-    format_ = {key: options[key] for key in ("delimiter", "encoding") if key in options}
     fitted = () if options.get("encoder") is not None else OF_FEATURES
-    for role, path, arguments in (
+    for role, source, arguments in (
         ("nodes", nodes, (*OF_NODES, *fitted)),
         ("edges", edges, OF_EDGES),
+        ("features", features, ()),
     ):
-        if kinds.get(role, ".npz") == ".npz":  # its columns are known when all of it is read
+        # The columns of these files are known when all of the file is read.
+        if role not in kinds or kinds[role] & {".npz", ".mtx"}:
             continue
-        table = open_table(path, role, **format_)
+        table = open_table(source, role, **text_format(options, role))
         for argument in arguments:
             named = options.get(argument) or ()
             for column in [named] if isinstance(named, str) else named:
                 table.column(argument, column)
+
+
+def text_format(options: Mapping[str, Any], role: str) -> dict[str, Any]:
+    """The options of a table's text files among those of a graph, for `open_table`."""
+    found = {key: options[key] for key in ("delimiter", "encoding") if key in options}
+    header = {"edges": "header", "nodes": "node_header"}.get(role, "")
+    return {**found, "header": options.get(header)}

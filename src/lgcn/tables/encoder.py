@@ -26,6 +26,7 @@ from lgcn.tables.column_encoders import (
 )
 from lgcn.tables.column_kinds import Kind, infer, named_kind, unread_note
 from lgcn.tables.columns import column_hint, listed, row_name, without_views
+from lgcn.tables.list_encoder import ListEncoder
 from lgcn.utils import stored_json
 from lgcn.utils.numbers import whole_number
 from lgcn.utils.row_blocks import row_blocks
@@ -70,6 +71,8 @@ class FeatureEncoder:
     | vector | a list of numbers per row, each scaled like a number column |
     | category | one feature per category, 1 if the row has it; missing and unseen: all zero |
     | text | TF-IDF of the most frequent words, by scikit-learn's `TfidfVectorizer` |
+    | list | one feature per item that the lists hold, 1 if the row's list has it |
+    | long | one feature per name in a table of (node, feature, value), scaled by the largest |
 
     Made by `fit`, which learns from the allowed rows only, or by `from_dict`. `notes`
     says what a user should know: which columns were left out, and why.
@@ -96,6 +99,7 @@ class FeatureEncoder:
         numeric: str | Sequence[str] = (),
         categorical: str | Sequence[str] = (),
         text: str | Sequence[str] = (),
+        lists: str | Sequence[str] = (),
         ignore: str | Sequence[str] = (),
         max_words: int = 2000,
         first_line: int | None = None,
@@ -106,7 +110,7 @@ class FeatureEncoder:
         Args:
             table: A `pyarrow.Table` of feature columns, no ids or labels.
             rows: Boolean mask of the rows to learn from: training rows and rows without a label.
-            numeric, categorical, text: Columns of these kinds. (default: what
+            numeric, categorical, text, lists: Columns of these kinds. (default: what
                 `lgcn.tables.column_kinds.infer` takes a column for)
             ignore: Columns to leave out. (default: none)
             max_words: Largest number of features of a text column. (default: 2000)
@@ -128,6 +132,7 @@ class FeatureEncoder:
             numeric_columns=numeric,
             categorical_columns=categorical,
             text_columns=text,
+            list_columns=lists,
             ignore_columns=ignore,
         )
         if not rows.any():
@@ -147,6 +152,8 @@ class FeatureEncoder:
                 column, note = CategoryEncoder.fit(name, data, rows, found.reading)
             elif kind == "text":
                 column, note = TextEncoder.fit(name, data, rows, max_words, found.reading)
+            elif kind in ("list", "long"):
+                column, note = ListEncoder.fit(name, data, rows, kind, found.reading)
             else:
                 column, note = NumberEncoder.fit(name, data, rows, kind, first_line, found.reading)
             if column is not None:

@@ -15,7 +15,9 @@ from lgcn.tables.columns import listed, quoted
 from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.edges import read_edges, to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
+from lgcn.tables.feature_join import WithFeatures, wants_features
 from lgcn.tables.ids import NodeIndex
+from lgcn.tables.matrix_files import MatrixTable
 from lgcn.tables.nodes import (
     NodeArguments,
     NodeOptions,
@@ -69,6 +71,7 @@ def from_tables(
     numeric_columns: str | Sequence[str] = (),
     categorical_columns: str | Sequence[str] = (),
     text_columns: str | Sequence[str] = (),
+    list_columns: str | Sequence[str] = (),
     ignore_columns: str | Sequence[str] = (),
     decimal: str = "auto",
     date_order: str = "auto",
@@ -76,22 +79,30 @@ def from_tables(
     unknown_nodes: str = "error",
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    header: bool | None = None,
+    node_header: bool | None = None,
+    features: Any = None,
     name: str | None = None,
     encoder: FeatureEncoder | None = None,
     label_names: Sequence[str] | None = None,
 ) -> Graph:
     """Makes a graph from an edge table and a node table.
 
-    A table is a file (CSV, TSV, Parquet or NPZ), a pandas DataFrame, an Arrow table or a dict of
-    columns. In an `.npz` file of edges, an array `edges` of shape [E, 2] or [2, E] can replace the
-    two columns. Ids are whole numbers or strings, as in the node table.
+    A table is a file (CSV, TSV, other text, JSON lines, Parquet or NPZ), several files, a pandas
+    DataFrame, an Arrow table or a dict of columns. In an `.npz` file of edges, an array `edges` of
+    shape [E, 2] or [2, E] can replace the two columns. Ids are whole numbers or strings, as in the
+    node table.
+
+    Edges can also be a sparse matrix: an `.npz` file by `scipy.sparse.save_npz`, or a Matrix Market
+    file (`.mtx`). Its rows and columns are the nodes in the order of the node table, and its values
+    are weights unless all are one.
 
     Duplicate edges are merged, and the largest weight wins. Self-loops are left out. What looks
     odd about the tables becomes a warning.
 
     Args:
-        edges: One row per edge. Columns other than the named ones are not read. `None` for a graph
-            without edges.
+        edges: One row per edge. Columns other than the named ones are not read. Several files are
+            a list or a pattern such as `"part-*.csv"`. `None` for a graph without edges.
         nodes: One row per node. Columns that are not named below are features. Without any, the
             graph has no `x`, and a model learns from features that the edges give.
         label_column: The class of each node; leave cells empty for nodes to predict. Several
@@ -113,8 +124,9 @@ def from_tables(
         split_seed: Seed of a random split. (default: 0)
         label_separator: Separates the labels in a cell, where a node can have several.
             (default: a cell is one label)
-        numeric_columns, categorical_columns, text_columns: Feature columns of these kinds.
-            (default: guessed from types and values)
+        numeric_columns, categorical_columns, text_columns, list_columns: Feature columns of these
+            kinds. A list is several words or ids in a cell, such as `a;b;c`. (default: guessed from
+            types and values)
         ignore_columns: Columns that are not read. (default: none)
         decimal: The decimal separator of numbers in strings, `"."` or `","`; the other one
             separates thousands. (default: `"auto"`, by the cells of each column; a point if they
@@ -126,8 +138,14 @@ def from_tables(
             codes such as `NA`, `n/a`, `?` and `-`. (default: none)
         unknown_nodes: What to do with edges that name no node of the node table, `"error"` or
             `"drop"`. (default: `"error"`)
-        delimiter, encoding: Of text files. (default: by the file's ending and first lines, and
-            UTF-8)
+        delimiter, encoding: Of text files; the delimiter `"whitespace"` is any run of blanks and
+            tabs. (default: by the file's ending and first lines, and UTF-8)
+        header, node_header: Whether text files of edges, and of nodes, have a line of column names.
+            Without one, columns are called `1`, `2`, ... (default: they have one, except edges
+            whose first line is all numbers)
+        features: More features of the nodes: a table with the columns node, feature and value (1 if
+            there is no value), or a sparse matrix with one row per row of the node table.
+            (default: none)
         name: Name of the graph. (default: that of the node file)
         encoder: Makes the features as a trained model knows them; kinds of columns come from it.
             (default: fitted to the rows that are not for validation or test)
@@ -152,6 +170,9 @@ def import_tables(
     unknown_nodes: str = "error",
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    header: bool | None = None,
+    node_header: bool | None = None,
+    features: Any = None,
     name: str | None = None,
     **node_options: Unpack[NodeArguments],
 ) -> Imported:
@@ -162,12 +183,20 @@ def import_tables(
     """
     check_unknown_nodes(unknown_nodes)
     options = NodeOptions.named(**node_options)
-    source = open_table(nodes, "nodes", delimiter=delimiter, encoding=encoding)
+    if features is None and options.encoder is not None and wants_features(options.encoder):
+        raise UsageError(
+            "features must be given: the model was trained with a table of features beside the "
+            "node table"
+        )
+    format_: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
+    source = open_table(nodes, "nodes", header=node_header, **format_)
     # Before the long work on the nodes: most mistakes are in the edges.
     edge_source = None
     if edges is not None:
-        edge_source = open_table(edges, "edges", delimiter=delimiter, encoding=encoding)
+        edge_source = open_table(edges, "edges", header=header, **format_)
         ends = end_columns(edge_source, source_column, target_column)
+        if isinstance(edge_source, MatrixTable) and "weight" in edge_source.columns:
+            weight_column = "weight"
         if weight_column is not None:
             edge_source.column("weight_column", weight_column)
         if weight_column in ends:
@@ -177,6 +206,14 @@ def import_tables(
             )
 
     notes: list[str] = []
+    if features is not None:
+        source = WithFeatures(
+            source,
+            id_column,
+            open_table(features, "features", **format_),
+            drop_unknown=unknown_nodes == "drop",
+            notes=notes,
+        )
     table, ids, index = read_nodes(source, id_column, options, column_names(ignore_columns), notes)
     graph = replace(
         node_data(table, options, notes, source.name, first_line=source.first_line(len(table))),
@@ -190,8 +227,11 @@ def import_tables(
     if edge_source is None:
         return Imported(graph, grouped_notes(notes), counts)
 
-    if edge_source.path is not None and source_column is None and target_column is None:
+    if isinstance(edge_source, MatrixTable):
+        index = positions(edge_source, graph.num_nodes, source.name)
+    elif edge_source.path is not None and source_column is None and header is None:
         refuse_edge_as_header(edge_source, ends, index)
+    notes += edge_source.notes
     found = read_edges(
         edge_source,
         *ends,
@@ -215,6 +255,16 @@ def import_tables(
     notes += _edge_notes(edge_source, counts, weight_column, directed)
     graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
     return Imported(graph, grouped_notes(notes), counts)
+
+
+def positions(matrix: MatrixTable, num_nodes: int, nodes: str) -> NodeIndex:
+    """The index of nodes by their position, for a matrix that has as many rows and columns."""
+    if matrix.num_nodes() != num_nodes:
+        raise DataError(
+            f"{matrix.name}: the matrix must have one row and column per row of {nodes} "
+            f"({num_nodes}), in the same order, got {matrix.num_nodes()}"
+        )
+    return NodeIndex(pa.array(range(num_nodes), pa.int64()))
 
 
 def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:
@@ -242,11 +292,13 @@ def end_columns(source: TableSource, start: str | None, end: str | None) -> tupl
 
 def refuse_edge_as_header(source: TableSource, ends: tuple[str, str], index: NodeIndex) -> None:
     """An edge list without column names would lose its first edge unseen."""
+    if not source.has_names or not source.textual:
+        return
     if not index.integer and (index.find(pa.array(list(ends), pa.string())) >= 0).all():
         raise DataError(
             f"{source.name}: the first line must be column names, got the edge "
-            f"{quoted(ends[0])} to {quoted(ends[1])}. Put a line of names above it, such as source "
-            "and target, or name the columns in source_column and target_column"
+            f"{quoted(ends[0])} to {quoted(ends[1])}. Give header=False if the file has no names, "
+            "else header=True"
         )
 
 

@@ -46,6 +46,7 @@ class NodeArguments(TypedDict, total=False):
     numeric_columns: str | Sequence[str]
     categorical_columns: str | Sequence[str]
     text_columns: str | Sequence[str]
+    list_columns: str | Sequence[str]
     decimal: str
     date_order: str
     na_values: str | Sequence[str]
@@ -69,6 +70,7 @@ class NodeOptions:
     numeric: Sequence[str] = ()
     categorical: Sequence[str] = ()
     text: Sequence[str] = ()
+    lists: Sequence[str] = ()
     decimal: str = "auto"
     date_order: str = "auto"
     na_values: str | Sequence[str] = ()
@@ -109,6 +111,7 @@ class NodeOptions:
             numeric=column_names(given.pop("numeric_columns", None)),
             categorical=column_names(given.pop("categorical_columns", None)),
             text=column_names(given.pop("text_columns", None)),
+            lists=column_names(given.pop("list_columns", None)),
             **given,
         )
 
@@ -152,6 +155,7 @@ class NodeOptions:
             numeric=self.numeric,
             categorical=self.categorical,
             text=self.text,
+            lists=self.lists,
             first_line=first_line,
             cells=self.cells,
         )
@@ -195,6 +199,7 @@ def read_nodes(
     if options.encoder is None:
         roles |= {"numeric_columns": options.numeric}
         roles |= {"categorical_columns": options.categorical, "text_columns": options.text}
+        roles |= {"list_columns": options.lists}
     place: dict[str, str] = {}
     for argument, names in roles.items():
         for column in names:
@@ -235,7 +240,7 @@ def read_nodes(
     which = f"column {id_column!r}"
     if by_default and id_column.lower() not in ID_NAMES:
         which += f" (the first one, taken for the ids since none is called {', '.join(ID_NAMES)})"
-    ids = _node_ids(source, table.column(id_column), which)
+    ids = node_ids(source, table.column(id_column), which)
     index = NodeIndex(ids)
     if index.repeated is not None:
         first, second = source.where(index.repeated)
@@ -264,7 +269,9 @@ def _misread(table: Any, cells: CellOptions) -> list[str]:
     return []
 
 
-def _node_ids(source: TableSource, column: Any, which: str) -> Any:
+def node_ids(source: TableSource, column: Any, which: str) -> Any:
+    """The ids in a column of a node table, if none is missing; `which` is its name in messages."""
+
     def where(row: int) -> str:
         return f"{source.name}, {source.where([row])[0]}, {which}"
 

@@ -17,7 +17,10 @@ import pyarrow.parquet
 
 from lgcn.errors import DataError, UsageError, first_line_of
 from lgcn.tables.csv_files import CsvTable
-from lgcn.tables.early_checks import table_kind
+from lgcn.tables.early_checks import JSON, is_path, suffixes_of, table_files, table_kind
+from lgcn.tables.json_lines import JsonLines
+from lgcn.tables.matrix_files import MatrixTable, is_scipy_npz
+from lgcn.tables.several import SeveralFiles
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.arrays import read_npz
 
@@ -30,44 +33,69 @@ def read_table(
     columns: Sequence[str] | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    header: bool | None = None,
 ) -> Any:
     """Reads a table, as a `pyarrow.Table`.
 
     Args:
-        source: A path (`.csv`, `.tsv`, `.txt`, each also with `.gz`; `.parquet`;
-            `.npz`), a pandas DataFrame, an Arrow table or anything that exports one, or a
-            mapping from names to columns. Text files start with a line of column names.
+        source: A path (`.csv`, `.tsv`, `.txt`, `.jsonl`, `.ndjson`, each also with `.gz`;
+            `.parquet`; `.npz`), a pattern such as `part-*.csv`, several of these, a pandas
+            DataFrame, an Arrow table or anything that exports one, or a mapping from names to
+            columns. Text files start with a line of column names; comments above it, which start
+            with `#` or `%`, are skipped.
         columns: Which to read. (default: all)
-        delimiter: Between the cells of a text file. (default: a tab in `.tsv`; in `.txt`
-            the one of comma, semicolon, tab and bar that the first lines have; in `.csv` a
-            comma, or one of the others if the first lines have no comma)
+        delimiter: Between the cells of a text file, or `"whitespace"` for any run of blanks and
+            tabs. (default: a tab in `.tsv`; else the one of comma, semicolon, tab and bar that
+            splits the first line and fits the others; runs of blanks where none does)
         encoding: Of a text file; a UTF-8 byte order mark is ignored. (default: UTF-8)
+        header: Whether a text file has a line of column names. Without one, columns are called
+            `1`, `2`, ... (default: it has one, except edges whose first line is all numbers)
     """
-    table = open_table(source, "the table", delimiter=delimiter, encoding=encoding)
+    table = open_table(source, "the table", delimiter=delimiter, encoding=encoding, header=header)
     for column in columns or ():
         table.column("columns", column)
     return table.read(columns)
 
 
 def open_table(
-    source: Any, role: str, *, delimiter: str | None = None, encoding: str = "utf-8"
+    source: Any,
+    role: str,
+    *,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    header: bool | None = None,
 ) -> TableSource:
     """Reads the columns of a table, and leaves the rows for later.
 
     Args:
-        source, delimiter, encoding: See `read_table`.
+        source, delimiter, encoding, header: See `read_table`.
         role: What the table is called if it has no file name; of "edges", an `.npz` file may
             hold pairs of nodes as one array `edges`.
     """
-    if not isinstance(source, str | Path):
+    if not is_path(source):
         return _Held(role, _to_arrow(source, role))
-    path = Path(source).expanduser()
-    kind = table_kind(path, role)
+    files = table_files(source, role)
+    parts = [_open_file(path, role, delimiter, encoding, header) for path in files]
+    if len(parts) == 1:
+        return parts[0]
+    if any(isinstance(part, MatrixTable) for part in parts):
+        raise UsageError(f"{role}: a matrix must be the only file, got {len(parts)} files")
+    return SeveralFiles(parts)
+
+
+def _open_file(
+    path: Path, role: str, delimiter: str | None, encoding: str, header: bool | None
+) -> TableSource:
+    kind = table_kind(path, role, suffixes_of(role))
     if kind == ".parquet":
         return _Parquet(path)
+    if kind == ".mtx" or (kind == ".npz" and role != "nodes" and is_scipy_npz(path)):
+        return MatrixTable(path)
     if kind == ".npz":
         return _Held(str(path), _from_npz(path, role), path)
-    return CsvTable(path, kind, delimiter, encoding)
+    if kind in JSON:
+        return JsonLines(path)
+    return CsvTable(path, kind, delimiter, encoding, role, header)
 
 
 class _Held(TableSource):

@@ -23,12 +23,16 @@ class TableSource:
         columns: Names of the columns.
         path: The file, if it is one.
         textual: Whether the types of its columns are guessed from text.
+        has_names: Whether the user named the columns in the table, else they have numbers.
+        notes: What the user should know about how it is read.
     """
 
     name: str
     columns: list[str]
     path: Path | None = None
     textual = False
+    has_names = True
+    notes: Sequence[str] = ()
 
     def read(
         self, columns: Sequence[str] | None = None, types: Mapping[str, Any] | None = None
@@ -49,6 +53,10 @@ class TableSource:
     def batch_memory(self, num_columns: int) -> int:
         """Approximate memory in bytes that `batches` needs at a time."""
         return 0
+
+    def text_files(self) -> list[Any]:
+        """The text files it is made of, if it is: `lgcn.tables.csv_files.CsvTable`."""
+        return []
 
     def where(self, rows: Sequence[int]) -> list[str]:
         """What to call the rows (from 0, ascending): lines of a text file, else positions."""

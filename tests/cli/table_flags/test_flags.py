@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,9 +191,7 @@ def test_the_delimiter(lgcn_, delimiter: str, given: str):
     assert lgcn_("data", "check", *TOPIC, "--json").json == expected
     titles = ["a title, with a comma", *node_columns()["title"][1:]]
     write("nodes.csv", node_columns() | {"title": titles}, delimiter)
-    output = lgcn_("data", "check", *TOPIC)
-    assert output.code == 1
-    assert f"--delimiter {shlex.quote(given)}" in output.message
+    assert lgcn_("data", "check", *TOPIC).code == 0
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
@@ -243,6 +240,7 @@ def test_all_flags_at_once(lgcn_):
     """They are stored with the run, so that its tables are read again as they were."""
     write("nodes.txt", rich_nodes(), "|", "cp1252")
     write("edges.txt", rich_edges(), "|", "cp1252")
+    write("words.txt", {"code": [100, 101], "word": ["a", "b"]}, "|", "cp1252")
     lgcn_(
         *("train", "--nodes", "nodes.txt", "--edges", "edges.txt", "--label-column", "tags"),
         *("--label-separator", ";", "--id-column", "code", "--source-column", "a_code"),
@@ -251,10 +249,12 @@ def test_all_flags_at_once(lgcn_):
         *("--text-columns", "title", "--numeric-columns", "is_a", "--ignore-columns", "topic"),
         *("--decimal", ".", "--date-order", "dmy", "--na-values", "x", "--na-values", "y"),
         *("--unknown-nodes", "drop", "--delimiter", "|", "--encoding", "cp1252", *RUN),
+        *("--header", "--node-header", "--features", "words.txt", "--list-columns", "country"),
     )
     options = Run("run").read()[0].dataset_options
     flags = inspect.signature(cli_tables._flags).parameters
     assert set(flags) - set(options) == {"split_column", "labels_per_class"}
+    assert (options["header"], options["node_header"]) == (True, True)
     graph = import_tables(**options).graph
     record = lgcn_("evaluate", "run", "--json").json
     assert record["metric"] == "micro_f1"
