@@ -54,6 +54,9 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in --out.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show no progress and no estimate.")
+    ] = False,
     root: Root = None,
     as_json: Json = False,
     tables: dict[str, Any],
@@ -72,8 +75,15 @@ def train(
         root=root,
     )
     limits = prepared.settings.optimisation
-    with epoch_progress(limits.max_epochs, limits.patience, console=err) as on_epoch:
-        record = prepared.train(on_epoch)
+    with epoch_progress(
+        limits.max_epochs,
+        limits.patience,
+        max_steps=limits.max_steps,
+        show=not quiet,
+        console=err,
+        words="shell",
+    ) as progress:
+        record = prepared.train(progress)
     record = {key: value for key, value in record.items() if key != "history"}
     if as_json:
         print_json(record)

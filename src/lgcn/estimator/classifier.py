@@ -83,7 +83,8 @@ class LGCNClassifier(  # type: ignore[call-arg]
             from NumPy's global generator. (default: `None`)
         warm_start: Start `fit` from the weights of the previous fit, with its classes.
             (default: `False`)
-        verbose: Whether to show a progress bar. (default: in terminals and notebooks)
+        verbose: Whether to show progress: a bar, or lines on standard error if there is no terminal.
+            (default: in terminals and notebooks)
 
     Attributes:
         classes_: The classes; the numbers of the labels if a node can have several.
@@ -206,8 +207,11 @@ class LGCNClassifier(  # type: ignore[call-arg]
         chosen = chosen.resolve(whole)
         weights = self.model_.state_dict() if warm else None
         limits = chosen.optimisation
-        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
-            result = train(whole, chosen, on_epoch=on_epoch, weights=weights)
+        with epoch_progress(
+            limits.max_epochs, limits.patience, max_steps=limits.max_steps, show=self.verbose
+        ) as progress:
+            start = None if progress is None else progress.start
+            result = train(whole, chosen, on_epoch=progress, on_start=start, weights=weights)
         self.classes_ = labels.classes
         self.multi_label_ = multi_label
         self.label_names_ = names

@@ -18,6 +18,7 @@ from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.checkpoints import restore, save
 from lgcn.training.checks import check_k, check_trainable
+from lgcn.training.choose import describe
 from lgcn.training.divergence import check_finite
 from lgcn.training.evaluation import evaluate, evaluation_graphs, score_graphs, whole_graphs
 from lgcn.training.interrupts import stop_request
@@ -29,7 +30,7 @@ from lgcn.training.setup import make_loader, make_optimizer, pick_device
 from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
 from lgcn.utils.generators import Generators, initializing_from, random_seed
-from lgcn.utils.progress import OnEpoch
+from lgcn.utils.progress import OnEpoch, OnStart
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -56,6 +57,7 @@ def train(
     resume: bool = False,
     overwrite: bool = True,
     on_epoch: OnEpoch | None = None,
+    on_start: OnStart | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> Result:
     """Trains an LGCN, or another model that the settings name.
@@ -67,13 +69,15 @@ def train(
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
         overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
         on_epoch: Called after every epoch with the `State`, to show progress. (default: none)
+        on_start: Called before the first epoch with a line that says what is trained on, and
+            whether steps are on whole graphs. (default: none)
         weights: The ``state_dict`` to start from, of a model of the same sizes.
             (default: drawn by the seed)
     """
     if resume and weights is not None:
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
     check_trainable(graph)
-    settings = settings.resolve(graph)
+    given, settings = settings, settings.resolve(graph)
     spec = ModelSpec.of(graph)
     spec.check_memory(settings)
     device = pick_device(settings.hardware.device)
@@ -92,6 +96,8 @@ def train(
         evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
         if run is not None and not resume:
             stack.enter_context(run.begin(settings, spec, graph.encoder, overwrite=overwrite))
+        if on_start is not None:
+            on_start(describe(graph, settings, given), settings.sampling.training == "whole")
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
         while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):
