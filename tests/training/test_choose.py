@@ -80,10 +80,20 @@ def test_much_work_means_sub_graphs_and_few_of_them(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(choose.WORK, "cpu", work - 1)
     parts = settings.resolve(graph)
     assert parts.sampling.training == "subgraph"
+    assert parts.sampling.n_init == 100 // 40
     # A third of the work of 50 times as many nodes.
     assert parts.sampling.subgraphs_per_epoch == 50 // 3
-    assert parts.evaluation.evaluate_on == "sampled"
+    # Scoring all nodes is a third of a step on them with one view: as much as 8 of the 16 steps of
+    # an epoch, which has two views. Twice that and a little is two epochs.
+    assert (parts.evaluation.evaluate_on, parts.evaluation.evaluate_every) == ("graph", 2)
     assert parts.resolve(graph) is parts
+
+
+def test_graphs_scored_on_a_sample_are_scored_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(choose.WORK, "cpu", 1)
+    monkeypatch.setattr(choose, "EVALUATED_VALUES", 1)
+    found = own(max_nodes=100).resolve(ring(5000))
+    assert (found.evaluation.evaluate_on, found.evaluation.evaluate_every) == ("sampled", 1)
 
 
 def test_an_epoch_has_some_sub_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,10 +105,10 @@ def test_an_epoch_has_some_sub_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_given_settings_and_stores_keep_their_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(choose.WORK, "cpu", 1)
     graph = ring(500)
-    given = own(subgraphs_per_epoch=3, evaluate_on="graph").resolve(graph)
-    assert (given.sampling.subgraphs_per_epoch, given.evaluation.evaluate_on) == (3, "graph")
+    given = own(subgraphs_per_epoch=3, evaluate_every=1).resolve(graph)
+    assert (given.sampling.subgraphs_per_epoch, given.evaluation.evaluate_every) == (3, 1)
     by_hand = own(training="subgraph").resolve(graph)
-    assert (by_hand.sampling.subgraphs_per_epoch, by_hand.evaluation.evaluate_on) == (None, "graph")
+    assert (by_hand.sampling.subgraphs_per_epoch, by_hand.evaluation.evaluate_every) == (None, 1)
     store = Settings.create(dataset="store", device="cpu").resolve(graph)
     assert (store.sampling.training, store.sampling.subgraphs_per_epoch) == ("subgraph", None)
 

@@ -64,13 +64,15 @@ def test_lines_without_a_terminal_are_plain_and_whole() -> None:
 def test_an_interrupted_training_leaves_its_last_epoch() -> None:
     file = io.StringIO()
     console = Console(file=file, force_jupyter=False)
-    with (
-        pytest.raises(KeyboardInterrupt),
-        epoch_progress(50, 20, show=True, console=console) as progress,
-    ):
-        assert progress is not None
-        progress(state(1))
-        raise KeyboardInterrupt
+
+    def train() -> None:
+        with epoch_progress(50, 20, show=True, console=console) as progress:
+            assert progress is not None
+            progress(state(1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
     assert file.getvalue().startswith("epoch 1/21")
 
 

@@ -83,7 +83,7 @@ def train(
         console=err,
         words="shell",
     ) as progress:
-        record = prepared.train(progress)
+        record = prepared.train(progress, None if progress is None else progress.start)
     record = {key: value for key, value in record.items() if key != "history"}
     if as_json:
         print_json(record)

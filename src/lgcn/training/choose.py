@@ -1,6 +1,6 @@
 """Choices that the settings leave to the graph: ``training``, ``evaluate_on`` and ``labels``.
 
-They depend on counts, never on a clock: one seed gives one model on a busy machine as on an idle one.
+They depend on counts, never on a clock: one seed gives one model, whatever else the machine does.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ SUBGRAPH_SHARE = 3
 EVALUATED_VALUES = 4_000_000
 # An epoch has at least so many sub-graphs: its scores take as long as several steps.
 FEWEST_SUBGRAPHS = 10
+# Nodes of a sub-graph per start node. With a quarter of the nodes as start nodes, sub-graphs of
+# large graphs hold few of a node's neighbours, and prediction, which sees all, is worse for it.
+ROOM = 40
 # labels=auto calls labels many from this number of training nodes per class on.
 MANY_LABELS = 400
 # Neighbours agree if they are of one class more often than by chance, by at least this share of the
@@ -87,9 +90,9 @@ def _epochs(graph: Graph, settings: "Settings") -> int:
 def training_choice(graph: Graph, settings: "Settings") -> dict[str, Any]:
     """What ``training=auto`` means for a graph: settings by flat name.
 
-    Whole graphs train best. Sub-graphs replace them if the whole graph would need too much memory or
-    work. Their number per epoch is then limited, so that all epochs together stay within the
-    same work, and scores after each epoch are those of a sample.
+    Whole graphs train best. Sub-graphs replace them if the whole graph would need too much memory
+    or work. Their number per epoch is then limited, so that all epochs together stay within a part
+    of that work, and scores of all nodes are computed after every few epochs.
 
     Args:
         graph: The graph.
@@ -102,22 +105,37 @@ def training_choice(graph: Graph, settings: "Settings") -> dict[str, Any]:
     found: dict[str, Any] = {"training": "subgraph"}
     if settings.dataset == "store":  # a light network, whose epochs and scores stay as they are
         return found
-    if settings.sampling.subgraphs_per_epoch is None:
-        found["subgraphs_per_epoch"] = _subgraphs_per_epoch(
-            graph, settings, budget // SUBGRAPH_SHARE
-        )
-    if settings.evaluation.evaluate_on == "auto":
-        found["evaluate_on"] = "sampled"
+    max_nodes = settings.sampling.max_nodes
+    bfs = settings.sampling.sampler == "bfs"
+    if bfs and settings.sampling.n_init is None and max_nodes is not None:
+        found["n_init"] = max(1, max_nodes // ROOM)
+    subgraphs = settings.sampling.subgraphs_per_epoch
+    if subgraphs is None:
+        work = settings.optimisation.max_epochs * _subgraph_work(graph, settings)
+        subgraphs = max(FEWEST_SUBGRAPHS, budget // SUBGRAPH_SHARE // max(1, work))
+        found["subgraphs_per_epoch"] = subgraphs
+    if "evaluate_every" not in settings.given:
+        found["evaluate_every"] = _epochs_per_evaluation(graph, settings, subgraphs)
     return found
 
 
-def _subgraphs_per_epoch(graph: Graph, settings: "Settings", budget: int) -> int:
-    """Sub-graphs per epoch that keep all epochs within the budget, as dense as the graph itself."""
-    chosen = settings.optimisation
+def _subgraph_work(graph: Graph, settings: "Settings") -> int:
+    """Work of a step on a sub-graph that is as dense as the graph itself."""
     nodes = min(settings.sampling.max_nodes or graph.num_nodes, graph.num_nodes)
     entries = graph.num_edges * nodes // max(graph.num_nodes, 1)
-    work = chosen.max_epochs * chosen.views * settings.model.work(nodes, entries)
-    return max(FEWEST_SUBGRAPHS, budget // max(work, 1))
+    return settings.optimisation.views * settings.model.work(nodes, entries)
+
+
+def _epochs_per_evaluation(graph: Graph, settings: "Settings", subgraphs: int) -> int:
+    """Epochs whose steps are at least twice the work of scoring all nodes.
+
+    A forward pass is a third of a step, and graphs that are too large are scored on a sample.
+    """
+    values = largest_graph(graph) * settings.model.values_per_feature
+    if settings.evaluation.evaluate_on != "graph" and values > EVALUATED_VALUES:
+        return 1
+    scoring = settings.model.work(graph.num_nodes, graph.num_edges) // 3
+    return max(1, -(-2 * scoring // max(1, subgraphs * _subgraph_work(graph, settings))))
 
 
 def why_subgraphs(graph: Graph, settings: "Settings") -> str:

@@ -14,7 +14,7 @@ from lgcn.datasets.graph_source import GraphSource
 from lgcn.errors import DataError, Interrupted, TrainingInterrupted, UsageError
 from lgcn.training.run_folder import Run
 from lgcn.training.settings import Settings, merge_settings
-from lgcn.utils.progress import EpochProgress
+from lgcn.utils.progress import OnEpoch, OnStart
 
 
 def read_settings(
@@ -41,11 +41,13 @@ class PreparedTraining:
     resume: bool
     overwrite: bool
 
-    def train(self, progress: EpochProgress | None = None) -> dict[str, Any]:
+    def train(
+        self, on_epoch: OnEpoch | None = None, on_start: OnStart | None = None
+    ) -> dict[str, Any]:
         """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
         Args:
-            progress: Shows it, see `lgcn.utils.progress.epoch_progress`. (default: none)
+            on_epoch, on_start: See `lgcn.training.train`. (default: none)
         """
         if self.resume and self.run.finished:
             self.run.tidy()
@@ -60,8 +62,8 @@ class PreparedTraining:
                 out=self.run.folder,
                 resume=self.resume,
                 overwrite=self.overwrite,
-                on_epoch=progress,
-                on_start=None if progress is None else progress.start,
+                on_epoch=on_epoch,
+                on_start=on_start,
             ).record
         except KeyboardInterrupt:
             raise self._interrupted() from None

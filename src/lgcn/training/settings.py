@@ -170,10 +170,10 @@ class Settings(Group):
         - ``k=None`` becomes a number chosen by the degrees (``lgcn.graph.statistics.suggest_k``).
         - ``input_scale=None`` becomes one over the typical length of a node's features.
         - ``training="auto"`` becomes ``"whole"``, or ``"subgraph"`` if the whole graph would need
-          too much memory or work on the device. The work of all epochs is then limited by
-          ``subgraphs_per_epoch``.
-        - ``evaluate_on="auto"`` becomes ``"sampled"`` with such sub-graphs, or if the nodes of the
-          largest graph, times k + 1, are more than four million; else ``"graph"``.
+          too much memory or work on the device. ``subgraphs_per_epoch`` then limits the work of
+          all epochs, and ``evaluate_every`` that of scoring all nodes.
+        - ``evaluate_on="auto"`` becomes ``"graph"`` if the nodes of the largest graph, times
+          k + 1, are at most four million, else ``"sampled"``.
         """
         from lgcn.graph.statistics import feature_length, suggest_k
         from lgcn.training.choose import EVALUATED_VALUES, largest_graph, training_choice

@@ -41,9 +41,7 @@ class EpochProgress(Protocol):
 
 
 @contextmanager
-def step_progress(
-    console: Console, *, clock: Clock = time.monotonic
-) -> Iterator[OnProgress]:
+def step_progress(console: Console, *, clock: Clock = time.monotonic) -> Iterator[OnProgress]:
     """Shows a bar over the steps of long work while the block runs; lines if there is no terminal.
 
     Gives the callback that reports the progress. Short work gets no lines.
