@@ -286,17 +286,20 @@ class LGCNEstimator(  # type: ignore[call-arg]
     def _train(self, graph: Graph, settings: Settings, limited: bool, warm: bool) -> Result:
         """Trains a model, or several within a limit of time or trials."""
         limits = settings.optimisation
-        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
+        with epoch_progress(
+            limits.max_epochs, limits.patience, max_steps=limits.max_steps, show=self.verbose
+        ) as progress:
             if not limited:
                 weights = self.model_.state_dict() if warm else None
-                return train(graph, settings, on_epoch=on_epoch, weights=weights)
+                start = None if progress is None else progress.start
+                return train(graph, settings, on_epoch=progress, on_start=start, weights=weights)
             if warm:
                 raise UsageError(
                     "warm_start must be False with time_limit, which trains several new models"
                 )
             from lgcn.training.portfolio import train_portfolio
 
-            return train_portfolio(graph, settings, on_epoch=on_epoch)
+            return train_portfolio(graph, settings, on_epoch=progress)
 
     def _keep_history(self, history: list[dict[str, Any]]) -> None:
         self.leaderboard_ = self.result_.get("leaderboard", [])

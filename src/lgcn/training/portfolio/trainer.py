@@ -40,7 +40,7 @@ from lgcn.training.split_file import check_split, split_of
 from lgcn.training.state import Rates, State
 from lgcn.utils.durations import format_duration, parse_duration
 from lgcn.utils.memory import release_memory
-from lgcn.utils.progress import OnEpoch
+from lgcn.utils.progress import OnEpoch, OnStart
 
 OnMember = Callable[[Entry], None]
 
@@ -83,12 +83,15 @@ def train_as_asked(
     resume: bool = False,
     overwrite: bool = True,
     on_epoch: OnEpoch | None = None,
+    on_start: OnStart | None = None,
     on_member: OnMember | None = None,
 ) -> Result:
     """Trains what the settings ask for: a portfolio, the better of two settings, or one model.
 
     Args:
         graph, settings, out, resume, overwrite, on_epoch: See `lgcn.training.train`.
+        on_start: Called before the first epoch of a single training, see `lgcn.training.train`.
+            (default: none)
         on_member: Called after every member of a portfolio with its row of the leaderboard.
             (default: none)
     """
@@ -97,7 +100,7 @@ def train_as_asked(
     asked = settings.time_limit is not None or settings.max_trials is not None
     if stored or asked or settings_by_validation(settings, graph):
         return train_portfolio(graph, settings, **common, on_epoch=on_epoch, on_member=on_member)
-    return train(graph, settings, **common, on_epoch=on_epoch)
+    return train(graph, settings, **common, on_epoch=on_epoch, on_start=on_start)
 
 
 def train_portfolio(
@@ -322,7 +325,7 @@ class _Portfolio:
         weights = select(predictions, self.held_out.y, self.held_out.judge, self.settings.seed)
         chosen = [(one, w) for one, w in zip(self.candidates, weights, strict=True) if w > 0]
         chosen.sort(key=lambda pair: -pair[1])
-        ensemble = Ensemble([one.part(weight, self.graph) for one, weight in chosen]).eval()
+        ensemble = Ensemble([one.part(weight) for one, weight in chosen]).eval()
         average = Average(self.held_out.task)
         for one, weight in chosen:
             average.add(one.scores, weight, one.temperature)
