@@ -29,6 +29,8 @@ BRACKETS = "[]"  # of cells such as ["x", "y"], as JSON and Python write lists
 # An item between brackets: in double or single quotes, or bare.
 _ITEM = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([^,\[\]\s][^,\[\]]*)')
 
+_BY_DEFAULT = Reading()
+
 
 @dataclass(frozen=True, eq=False)
 class ListEncoder:
@@ -53,7 +55,7 @@ class ListEncoder:
     scale: list[float]
     separator: str
     entries: float
-    reading: Reading = Reading()
+    reading: Reading = _BY_DEFAULT
 
     @classmethod
     def fit(

@@ -96,7 +96,8 @@ def _read(
     """The numbers of a column in float64, NaN where a cell is empty; and notes on its cells."""
     if not is_single(column) or storage(column) == "date":
         raise DataError(f"{what} holds {column.type}; want a number per row")
-    reading, unread, notes = Reading(), None, ()
+    reading, unread = Reading(), None
+    notes: tuple[str, ...] = ()
     if storage(column) == "string":
         found = infer(column, CellOptions() if cells is None else cells)
         if found.kind == "number":  # else the first cell that is none is an error
