@@ -278,7 +278,7 @@ def test_options_come_from_a_config_file_too(lgcn_):
 
 
 def test_data_check_prints_what_was_understood(lgcn_):
-    output = lgcn_("data", "check", *TOPIC)
+    output = lgcn_("data", "check", *TOPIC, "--text-columns", "title")
     assert output.code == 0
     assert output.err == ""
     for name in ("country", "category", "title", "text", *CLASSES, "suggested k", "homophily"):
