@@ -77,7 +77,7 @@ def train_once(task: Task, max_epochs: int, device: str) -> dict[str, Any]:
         **CANDIDATES[candidate],
     )
     result = train(replace(graph, test_mask=None), settings)
-    run = {"dataset": dataset, "split": split, "candidate": candidate, "seed": seed}
+    run: dict[str, Any] = {"dataset": dataset, "split": split, "candidate": candidate, "seed": seed}
     run |= {key: result.record[key] for key in validation.KEPT}
     run["seconds"] = round(run["seconds"], 1)
     if split == "published":

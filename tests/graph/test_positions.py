@@ -1,6 +1,7 @@
 """Positions: against dense eigenvectors, and what a user can rely on."""
 
 from dataclasses import replace
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from lgcn.graph import Graph
-from lgcn.graph.positions import _spectral, checksums, digest, positions
+from lgcn.graph.positions import _learnt, _spectral, checksums, digest, positions
 
 KINDS = ("spectral", "learnt")
 
@@ -72,13 +73,14 @@ def test_tiny_graphs(kind: str, num_nodes: int) -> None:
     assert (positions(empty, kind, 4) == 0).all()
 
 
-def test_spectral_positions_survive_rounding() -> None:
+@pytest.mark.parametrize("compute", [_spectral, _learnt])
+def test_positions_survive_rounding(compute: Any) -> None:
     """Eigenvalues of equal components are equal; the vectors must not turn with the last bits."""
-    graph = nx.disjoint_union_all([nx.cycle_graph(10)] * 6)
+    graph = nx.disjoint_union_all([*[nx.cycle_graph(10)] * 6, nx.star_graph(20)])
     matrix = nx.to_scipy_sparse_array(graph, dtype=float, format="csr")
     rounded = matrix.copy()
     rounded.data *= 1 + 1e-13 * np.random.default_rng(0).standard_normal(matrix.nnz)
-    first, second = (_spectral(each, 5, 0) for each in (matrix, rounded))
+    first, second = (compute(each, 5, 0) for each in (matrix, rounded))
     np.testing.assert_allclose(first, second, atol=1e-6)
     assert np.ptp(first[:10], axis=0).max() > 0
 
@@ -92,3 +94,10 @@ def test_digest() -> None:
     changed = graph.edge_index.clone()
     changed[0, 0] = (changed[0, 0] + 50) % 100
     assert digest(graph) != digest(Graph.from_edge_index(changed, 100))
+
+
+def test_vectors_beyond_the_rank_are_zero() -> None:
+    star = Graph.from_edge_index(torch.stack([torch.zeros(20).long(), torch.arange(1, 21)]), 21)
+    found = positions(star, "learnt", 6)
+    assert (found[:, 2:] == 0).all()
+    assert np.allclose(found[1:], found[1], atol=1e-6)

@@ -39,7 +39,7 @@ def test_graphs_without_features_get_both_by_default() -> None:
     graph = bare()
     spec = ModelSpec.of(graph, settings())
     assert spec.structure is not None
-    assert (spec.structure.positions, spec.structure.dimensions) == ("spectral", 32)
+    assert (spec.structure.positions, spec.structure.dimensions) == ("learnt", 32)
     assert "log_degree" in spec.structure.features
     assert spec.given_features == 0
     prepared = spec.prepare(graph)

@@ -1,13 +1,15 @@
 """Positions: coordinates of nodes within one graph, such that near nodes have near positions.
 
 They use the undirected graph, and count each edge once; direction and weights do not matter. Both
-kinds cost a few hundred times the number of edges, and memory of about three times the positions.
+kinds multiply the adjacency some forty times with as many columns as there are coordinates, and
+eight more; memory is about five times that of the positions.
 The coordinates of different graphs have nothing to do with each other.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from lgcn.graph.graph import Graph
 
 Array = np.ndarray[Any, Any]
-EIGEN_STEPS, SPARE = 20, 8  # rounds of orthogonal iteration, and vectors beyond those kept
-SVD_STEPS, SMOOTHING_STEPS = 6, 4
+STEPS, SPARE = 20, 8  # of orthogonal iteration, and vectors beyond those that are kept
+SMOOTHING_STEPS = 4
 
 
 def positions(graph: Graph, kind: str, dimensions: int, seed: int = 0) -> Array:
@@ -88,24 +90,18 @@ def _spectral(matrix: Any, width: int, seed: int) -> Array:
 
     Without t (regularised spectral clustering, Qin and Rohe 2013) the leading eigenvectors would
     only tell the components of a disconnected graph apart.
-
-    They come from a fixed number of steps of orthogonal iteration with (1 + M) / 2, in place of a
-    solver: the cost is known, and where eigenvalues are equal or nearly so, as in paths, grids and
-    copies of one component, rounding does not turn the vectors.
     """
     size = matrix.shape[0]
     degree = np.diff(matrix.indptr)
     added = degree.mean()
     scale = 1 / np.sqrt(degree + added)[:, None]
-    vectors = np.random.default_rng(seed).standard_normal((size, min(size, width + 1 + SPARE)))
-    for _ in range(EIGEN_STEPS):
-        for _ in range(2):  # products between orthogonalisations, which cost as much
-            scaled = scale * vectors
-            product = scale * (matrix @ scaled + added / size * scaled.sum(0))
-            vectors = (vectors + product) / 2
-        vectors = np.linalg.qr(vectors)[0]
-    found: Array = vectors[:, 1 : width + 1]
-    return found
+
+    def step(vectors: Array) -> Array:
+        scaled = scale * vectors
+        product: Array = scale * (matrix @ scaled + added / size * scaled.sum(0))
+        return (vectors + product) / 2  # negative eigenvalues come last
+
+    return _leading(lambda vectors: step(step(vectors)), size, width + 1, seed)[:, 1:]
 
 
 def _learnt(matrix: Any, width: int, seed: int) -> Array:
@@ -115,7 +111,6 @@ def _learnt(matrix: Any, width: int, seed: int) -> Array:
     filter: a word embedding whose words are nodes and whose sentences are edges.
     """
     from scipy.sparse import csr_matrix
-    from sklearn.utils.extmath import randomized_svd
 
     size = matrix.shape[0]
     degree = np.diff(matrix.indptr)
@@ -125,9 +120,11 @@ def _learnt(matrix: Any, width: int, seed: int) -> Array:
         chance = np.log(met / met.sum())
     surprise = np.maximum(np.log(share) - chance[matrix.indices], 0)
     parts = (surprise, matrix.indices, matrix.indptr)
-    left, values, _ = randomized_svd(
-        csr_matrix(parts, shape=matrix.shape), width, n_iter=SVD_STEPS, random_state=seed
-    )
+    surprises = csr_matrix(parts, shape=matrix.shape)
+    reverse = surprises.T.tocsr()
+    left = _leading(lambda vectors: surprises @ (reverse @ vectors), size, width, seed)
+    values = np.linalg.norm(reverse @ left, axis=0)  # the singular values
+    values[values < 1e-6 * values.max()] = 0  # vectors beyond the rank are nothing but rounding
     found = _unit_rows(left * np.sqrt(values))
     walk = csr_matrix((share, matrix.indices, matrix.indptr), shape=matrix.shape)
     step = found
@@ -135,6 +132,26 @@ def _learnt(matrix: Any, width: int, seed: int) -> Array:
         step = walk @ step
         found = found + step
     return _unit_rows(found)
+
+
+def _leading(multiply: Callable[[Array], Array], size: int, width: int, seed: int) -> Array:
+    """The leading eigenvectors of a symmetric matrix, approximately, by orthogonal iteration.
+
+    A fixed number of steps in place of a solver: the cost is known, and where eigenvalues are equal
+    or nearly so, as in paths, grids and copies of one component, rounding does not turn the
+    vectors.
+
+    Args:
+        multiply: Gives the product of the matrix and some columns.
+        size: Number of rows.
+        width: Number of vectors.
+        seed: Of the start vectors.
+    """
+    vectors = np.random.default_rng(seed).standard_normal((size, min(size, width + SPARE)))
+    for _ in range(STEPS):
+        vectors = np.linalg.qr(multiply(vectors))[0]
+    found: Array = vectors[:, :width]
+    return found
 
 
 def _unit_rows(values: Array) -> Array:

@@ -204,7 +204,7 @@ def added(graph: Graph, settings: Settings) -> tuple[bool, str]:
         from lgcn.graph.structural import LARGE
 
         small = graph.num_nodes <= MAX_NODES and graph.num_edges <= LARGE
-        kind = "spectral" if bare and wanted and small and not graph.inductive else "none"
+        kind = "learnt" if bare and wanted and small and not graph.inductive else "none"
     return wanted, kind
 
 
