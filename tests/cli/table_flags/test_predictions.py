@@ -153,7 +153,6 @@ def test_predict_new_nodes_without_labels_only(lgcn_, trained: Path):
     ("columns", "message"),
     [
         ({"age": []}, "lacks the column 'age'"),
-        ({"age": ["x"] * 24}, "'age', line 2"),
         ({"age": ["inf"] * 24}, "'age', line 2"),
         ({"topic": ["art", "chess"] * 12}, "'chess'"),
         ({"topic": []}, "--label-column"),
@@ -164,6 +163,12 @@ def test_new_tables_that_do_not_fit(lgcn_, trained: Path, columns: Columns, mess
     output = lgcn_("evaluate", trained, *new_tables(**columns))
     assert output.code in (1, 2)
     assert message in output.message
+
+
+def test_cells_of_new_tables_that_are_no_numbers(lgcn_, trained: Path):
+    output = lgcn_("evaluate", trained, *new_tables(age=["x"] * 24))
+    assert output.code == 0
+    assert "'age' has 24 of 24 cells that are no number and count as missing" in output.err
 
 
 @pytest.mark.parametrize(
