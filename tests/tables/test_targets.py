@@ -181,3 +181,12 @@ def test_targets_are_read_as_people_write_numbers() -> None:
     np.testing.assert_allclose(found.y.numpy(), expected)
     assert found.known.tolist() == (~np.isnan(expected)).tolist()
     assert any("'tbd'" in note for note in found.notes)
+
+
+def test_a_decimal_comma_holds_for_targets_too(tmp_path: Path) -> None:
+    nodes = tmp_path / "nodes.csv"
+    rows = [f"{i};{1 + i}.{100 + i};{i},5" for i in range(60)]
+    nodes.write_text("\n".join(["id;price;size", *rows]))
+    graph = lgcn.from_tables(EDGES, nodes, label_column="price", task="regression", decimal=",")
+    assert graph.y is not None
+    np.testing.assert_allclose(graph.y.numpy(), [1000 * (1 + i) + 100 + i for i in range(60)])

@@ -152,14 +152,6 @@ def infer(column: Any, options: CellOptions, usual: str | None = None) -> Kind:
     return _words_kind(cells, numeric, reading)
 
 
-def number_reading(column: Any, options: CellOptions) -> Reading:
-    """How the numbers of a column are written, whatever else it holds: for targets and weights."""
-    if storage(column) != "string":
-        return options.reading()
-    cells = _distinct(column).without(missing_numbers(options.na_values))
-    return number_convention(*cells, options).reading
-
-
 def words_for_nothing(values: Any, options: CellOptions) -> frozenset[str]:
     """The words that are missing values in a column of categories or text with these values."""
     signs = bool(pc.any(pc.equal(values, "+")).as_py())

@@ -227,10 +227,11 @@ def read_nodes(
     types = {column: kind for column, kind in types.items() if column in columns}
     table = source.read(columns, types)
     if source.textual and options.encoder is None:
-        features = [
-            column for column in columns if column not in place or place[column] in OF_FEATURES
-        ]
-        again = _misread(source.seen(table).select(features), options.cells)
+        numeric = {*OF_FEATURES, "sample_weight_column"}
+        if options.task == "regression":
+            numeric.add("label_column")
+        may_be = [column for column in columns if column not in place or place[column] in numeric]
+        again = _misread(source.seen(table).select(may_be), options.cells)
         if again:
             table = source.read(columns, types | dict.fromkeys(again, pa.string()))
     if len(table) == 0:
