@@ -41,10 +41,6 @@ class TrainingDiverged(LGCNError):
     """The loss is no longer a finite number."""
 
 
-class TimeTooShort(LGCNError):
-    """The time limit of a training is shorter than its first epoch."""
-
-
 class Interrupted(LGCNError):
     """The user stopped the command, by Ctrl-C or a signal."""
 

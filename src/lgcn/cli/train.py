@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from lgcn.cli.leaderboard import print_choice, print_leaderboard, print_member
 from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
 from lgcn.cli.score_tables import print_scores
@@ -26,7 +27,18 @@ def train(
     ] = None,
     store: GraphStore = None,
     preset: Annotated[
-        str | None, typer.Option(help="A preset; explicit settings override it.")
+        str | None,
+        typer.Option(
+            help="A preset; explicit settings override it. quick: one short training; default; "
+            "best: the best model for ten minutes."
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            help="Try several networks for this long, such as 90s, 10m or 2h, and average the "
+            "best. Default: one training.",
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with settings; the flags override it.")
@@ -110,6 +122,7 @@ def train(
     from lgcn.training.prepare import prepare_training, read_settings
 
     flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
+    flags |= {"time_limit": time_limit}
     flags |= {
         "baselines": baselines,
         "metric": metric,
@@ -127,7 +140,7 @@ def train(
     )
     limits = prepared.settings.optimisation
     with epoch_progress(limits.max_epochs, limits.patience, console=err) as on_epoch:
-        record = prepared.train(on_epoch)
+        record = prepared.train(on_epoch, print_member)
     record = {key: value for key, value in record.items() if key != "history"}
     metrics = prepared.run.metrics()
     if as_json:
@@ -173,10 +186,17 @@ def _print_record(record: dict[str, Any]) -> None:
     table.add_column(escape(record["metric"]))
     table.add_column("score", justify="right")
     metric = record["metric"]
-    table.add_row("validation, best epoch", metric_text(metric, record["val_score"]))
+    averaged = "leaderboard" in record
+    table.add_row(
+        "validation" if averaged else "validation, best epoch",
+        metric_text(metric, record["val_score"]),
+    )
     test_score = metric_text(metric, record["test_score"])
-    table.add_row("[bold]test, at that epoch[/bold]", f"[bold]{test_score}[/]")
-    if record["dataset"] not in ("tables", "store"):  # there is nothing to compare with
+    title = "test" if averaged else "test, at that epoch"
+    table.add_row(f"[bold]{title}[/bold]", f"[bold]{test_score}[/]")
+    if (
+        record["dataset"] not in ("tables", "store") and not averaged
+    ):  # there is nothing to compare with
         table.add_row(
             "[dim]test, the released program's rule (looks at the test set)[/dim]",
             f"[dim]{metric_text(metric, record['test_score_released_rule'])}[/dim]",
@@ -187,10 +207,15 @@ def _print_record(record: dict[str, Any]) -> None:
             f"[dim]{percent(record['test_label_accuracy'])}[/dim]",
         )
     out.print(table)
-    out.print(
-        f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:.1f} s, "
-        f"{record['parameters']} parameters"
-    )
+    if "leaderboard" in record:
+        print_leaderboard(record)
+    else:
+        out.print(
+            f"best epoch {record['best_epoch']} of {record['epochs']}, {record['seconds']:.1f} s, "
+            f"{record['parameters']} parameters"
+        )
+    if "labels_by_validation" in record:
+        print_choice(record)
     if record.get("threshold") not in (None, 0.5):
         out.print(f"decision threshold: {record['threshold']:.3f}")
     if record.get("interval") is not None and record["interval"]["half_width"] is not None:

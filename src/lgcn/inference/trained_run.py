@@ -434,8 +434,12 @@ class TrainedRun:
 
         model = self.model()
         loaded = self._load(data, source)
+        graph = loaded.graph
+        if hasattr(model, "embedding_part"):  # an ensemble; its best LGCN has the embeddings
+            part = model.embedding_part
+            model, graph = part.model, part.spec.prepare(graph)
         options: dict[str, Any] = {"layer": layer, "memory": memory, "on_progress": on_progress}
-        return layerwise(model, loaded.graph, **options), loaded
+        return layerwise(model, graph, **options), loaded
 
     def _source(self, data: NewData, labels: Labels) -> GraphSource | None:
         """Where the graph comes from, checked; `None` if it is in memory."""
@@ -551,4 +555,7 @@ def _scores(
 
     if memory is None:
         return predict(model, graph)
+    if hasattr(model, "of_graph"):  # an ensemble
+        scores: Tensor = model.of_graph(graph, memory=memory, on_progress=on_progress)
+        return scores
     return layerwise(model, graph, memory=memory, on_progress=on_progress)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
-from lgcn.errors import TimeTooShort, TrainingInterrupted, UsageError
+from lgcn.errors import TrainingInterrupted, UsageError
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
@@ -87,7 +87,7 @@ def train(
         weights: The ``state_dict`` to start from, of a model of the same sizes.
             (default: drawn by the seed)
         deadline: Stop after the epoch in which `time.monotonic` passes this, with the best weights
-            so far. Raises `TimeTooShort` if that is the first epoch. (default: none)
+            so far. (default: none)
     """
     if settings.model.name == "boosting":  # trees are grown, not optimised step by step
         from lgcn.training.boosting import train_boosting
@@ -151,9 +151,6 @@ def train(
                     best = _copy_weights(model)
             if on_epoch is not None:
                 on_epoch(state)
-
-            if epoch == 1 and settings.optimisation.max_epochs > 1 and _past(deadline):
-                raise TimeTooShort(f"one epoch takes {state.seconds:.1f} s on {graph.name}")
 
             # Save a checkpoint now and then, and before stopping at the user's request.
             if run is not None and (stop.is_set() or time.monotonic() - saved > CHECKPOINT_SECONDS):

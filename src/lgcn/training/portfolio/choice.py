@@ -21,9 +21,9 @@ HARMLESS = ("sampling", "evaluation", "hardware")
 def settings_by_validation(settings: Settings, graph: Graph) -> bool:
     """Whether both the settings for few and for many labels are trained, and the better one kept.
 
-    That is so for ``labels=auto`` if the preset has settings for both, the graph has at most 10,000
-    nodes and 200,000 entries of the adjacency (a GPU: ten times as many), and no setting of the
-    network or the optimisation was given.
+    That is so for ``labels=auto`` and the default preset, if it has settings for both, the graph
+    has at most 10,000 nodes and 200,000 entries of the adjacency, and no setting of the network or
+    the optimisation was given.
 
     Args:
         settings: The settings of the training.
@@ -39,9 +39,11 @@ def settings_by_validation(settings: Settings, graph: Graph) -> bool:
     return graph.num_nodes <= CHEAP_NODES and graph.num_edges <= CHEAP_ENTRIES
 
 
-def label_members(settings: Settings) -> Iterator[tuple[str, Settings]]:
-    """The settings for few and for many labels, with their names."""
+def label_members(settings: Settings, graph: Graph) -> Iterator[tuple[str, Settings]]:
+    """The settings for few and for many labels, with their names; first what the rule says."""
+    from lgcn.training.choose import wants_many
+
     flat = settings.flat()
     given = {name: flat[name] for name in settings.given if name != "labels"}
-    for labels in ("few", "many"):
+    for labels in ("many", "few") if wants_many(graph) else ("few", "many"):
         yield labels, Settings.create(**{**given, "labels": labels})

@@ -22,6 +22,8 @@ def load_ensemble(run: Run, spec: ModelSpec) -> Ensemble:
     for entry in EnsembleFile.read(run).entries:
         if entry.weight > 0:
             member = run.member(entry.name)
+            if not member.finished:
+                raise CheckpointError(f"{member.folder} is missing or incomplete. {START_AGAIN}")
             if member.is_portfolio:
                 raise CheckpointError(f"{member.folder} must be a single model. {START_AGAIN}")
             model, settings, own = member.load_model()

@@ -15,7 +15,6 @@ from torch import Tensor
 from lgcn.errors import (
     Interrupted,
     LGCNError,
-    TimeTooShort,
     TrainingInterrupted,
     UsageError,
     WriteError,
@@ -181,7 +180,6 @@ class _Portfolio:
         self.limit = None if limit is None else parse_duration(limit)
         self.entries: list[Entry] = []
         self.candidates: list[Candidate] = []
-        self.too_short: list[TimeTooShort] = []
         self.told: set[str] = set()
 
     @property
@@ -202,6 +200,7 @@ class _Portfolio:
                 self._add(entry, own)
             if not self.candidates:
                 raise self._all_failed()
+            self._check_time()
             return self._choose() if self.kind == "choice" else self._average()
         except BaseException as error:
             raise self._ended(error) from error
@@ -224,7 +223,7 @@ class _Portfolio:
     def _planned(self) -> Iterator[tuple[Entry, Settings]]:
         """What is trained next, until the time or the number of trials is up."""
         if self.kind == "choice":
-            for name, own in label_members(self.settings):
+            for name, own in label_members(self.settings, self.graph):
                 yield Entry(name, name, own.model.name), own.replace(baselines=False)
             return
         for member, own in members(self.settings, self.graph):
@@ -273,8 +272,6 @@ class _Portfolio:
         except (Interrupted, WriteError):
             raise
         except FAILURES as error:
-            if isinstance(error, TimeTooShort):
-                self.too_short.append(error)
             entry = replace(entry, error=f"{one_line(error)}"[:500])
             release_memory()
         else:
@@ -282,6 +279,8 @@ class _Portfolio:
             self.candidates.append(Candidate(entry, own, model, spec, record, scores))
         seconds = time.monotonic() - began if stored is None else stored.seconds
         entry = replace(entry, seconds=round(seconds, 3))
+        if entry.error is None:
+            self.candidates[-1] = replace(self.candidates[-1], entry=entry)
         self.entries.append(entry)
         self._write()
         if self.on_member is not None:
@@ -369,12 +368,9 @@ class _Portfolio:
 
     def _choose(self) -> Result:
         """Keeps the better of the settings for few and for many labels, as an ordinary run."""
-        ranks = [
-            self.held_out.judge(self.held_out.validation(one), self.held_out.y)
-            or (float("-inf"), 0.0)
-            for one in self.candidates
-        ]
-        best = self.candidates[max(range(len(ranks)), key=lambda index: (ranks[index], -index))]
+        sign = 1 if self.held_out.greater_is_better else -1
+        # Of equal scores, the first: what the rule of thumb says.
+        best = max(self.candidates, key=lambda one: sign * one.record["val_score"])
         record = {**best.record, "out": None if self.run is None else str(self.run.folder)}
         record["labels_by_validation"] = {
             one.entry.name: one.entry.val_score for one in self.candidates
@@ -385,12 +381,20 @@ class _Portfolio:
             _promote(self.run, self.run.member(best.entry.name), record, metrics, baselines)
         return Result(best.model, record, best.spec)
 
-    def _all_failed(self) -> LGCNError:
-        if self.too_short and len(self.too_short) == len(self.entries):
-            return UsageError(
-                f"time_limit={self.settings.time_limit} is shorter than one epoch "
-                f"({self.too_short[0]}): give more time, or omit it for one ordinary training"
+    def _check_time(self) -> None:
+        """Raises UsageError if the time was up before the second epoch of the only member."""
+        if len(self.candidates) > 1 or self.limit is None or self.seconds < self.limit:
+            return
+        only = self.candidates[0]
+        if only.record["epochs"] <= 1 < only.settings.optimisation.max_epochs:
+            self.candidates.clear()  # one epoch is not worth keeping
+            raise UsageError(
+                f"time_limit={self.settings.time_limit} is shorter than one epoch on "
+                f"{self.graph.name}, which took {format_duration(only.entry.seconds)} with all "
+                "preparations: give more time, or omit it for one ordinary training"
             )
+
+    def _all_failed(self) -> LGCNError:
         reasons = list(dict.fromkeys(str(entry.error) for entry in self.entries))
         more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 1 else ""
         return UsageError(

@@ -1,7 +1,8 @@
 """What a portfolio tries once all its members are trained: variations of the best ones.
 
 Optuna proposes them if it is installed (`lgcn[search]`), else they are drawn. Either way a proposal
-depends only on the seed, its number and the leaderboard so far, so that a resumed run goes on as the interrupted one would have.
+depends only on the seed, its number and the leaderboard so far, so that a resumed run goes on as
+the interrupted one would have.
 """
 
 from __future__ import annotations
