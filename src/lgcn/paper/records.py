@@ -28,6 +28,8 @@ RESULT_KEYS = (
 )
 # What runs had before a setting existed.
 BEFORE: Mapping[str, Any] = {
+    "structural_features": "auto",
+    "positions": "auto",
     "labels": "auto",
     "mean": False,
     "hops": 8,
