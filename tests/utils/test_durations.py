@@ -18,7 +18,7 @@ def test_durations(text: Any, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "-5m", "0s", "5 minutes", 0, -1, float("nan"), True])
 def test_what_is_no_duration(text: Any) -> None:
-    with pytest.raises(UsageError, match="time_limit must be a positive number .* such as 90s"):
+    with pytest.raises(UsageError, match=r"time_limit must be a positive number .* such as 90s"):
         parse_duration(text, "time_limit")
 
 
