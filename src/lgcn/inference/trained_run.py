@@ -438,7 +438,7 @@ class TrainedRun:
         source = self._source(data, Labels.IGNORED)
         from lgcn.nn.layerwise import layerwise
 
-        model = self.model()
+        model: Any = self.model()
         loaded = self._load(data, source)
         graph = loaded.graph
         if hasattr(model, "embedding_part"):  # an ensemble; its best LGCN has the embeddings
@@ -564,7 +564,8 @@ def _scores(
 
     if memory is None:
         return predict(model, graph)
-    if hasattr(model, "of_graph"):  # an ensemble
-        scores: Tensor = model.of_graph(graph, memory=memory, on_progress=on_progress)
+    of_graph: Any = getattr(model, "of_graph", None)
+    if of_graph is not None:  # an ensemble
+        scores: Tensor = of_graph(graph, memory=memory, on_progress=on_progress)
         return scores
     return layerwise(model, graph, memory=memory, on_progress=on_progress)

@@ -70,9 +70,10 @@ def _all_rows(model: Module, graph: Graph, layer: int | None = None) -> Tensor:
 
 def _of_one_graph(model: Module, graph: Graph, layer: int | None) -> Tensor:
     """The scores, or the embeddings after a layer, on the device where they were computed."""
-    if hasattr(model, "of_graph"):  # an ensemble, whose models may each add features
+    of_graph: Any = getattr(model.eval(), "of_graph", None)
+    if of_graph is not None:  # an ensemble, whose models may each add features
         with torch.no_grad():
-            found: Tensor = model.eval().of_graph(graph, layer=layer)
+            found: Tensor = of_graph(graph, layer=layer)
         return found
     if graph.x is None:
         raise UsageError(f"{graph.name} has no features (x), which the model needs")

@@ -11,8 +11,8 @@ from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.training.portfolio.ensemble import Ensemble
+    from lgcn.training.portfolio.entries import Entry
     from lgcn.training.portfolio.trainer import (
-        Entry,
         PortfolioResult,
         train_as_asked,
         train_portfolio,

@@ -189,11 +189,14 @@ DISAGREEING = (
     *(_structural(RESIDUAL_MEAN), GCN, MLP, RESIDUAL_GCN, NO_LGCL, _structural(MANY), LIGHT_MEAN),
     *(LIGHT_MLP, WIDE_MEAN, LIGHT_ATTENTION, WIDE),
 )
-# Graphs in stores: networks that need few passes over the neighbours, in sub-graphs.
+# Graphs in stores, which may not fit in memory. First networks that need few passes over the
+# neighbours. Trees are left out, since they need all features at once.
 IN_STORE = (
     Member("asked", "asked", "asked"),
     Member("mean", "residual-mean", "residual", _residual("mean", 2, hidden_channels=128)),
     Member("two-lgcls", "residual-lgcl", "residual", _residual("lgcl", 2)),
+    FEW,
+    MANY,
     Member("mlp", "mlp", "residual", _residual("none", 2, hidden_channels=256, dropout=0.5)),
 )
 

@@ -127,7 +127,7 @@ def _by_optuna(
         name: tuple(dict.fromkeys([*space[name], *(values[name] for values, _ in family)]))
         for name in sorted(space)
     }
-    kinds = {
+    kinds: dict[str, Any] = {
         name: optuna.distributions.CategoricalDistribution(values)
         for name, values in choices.items()
     }
