@@ -17,6 +17,7 @@ from lgcn.graph import Graph
 
 ROWS = 4000  # nodes that columns are compared on
 MOST_COLUMNS = 300  # graphs with more columns are checked for these
+MOST_FEATURES = 200_000  # graphs with more features are not checked
 MOST_LABELS = 50  # of several labels per node, each column is compared with these
 FEWEST_LABELLED = 50  # with fewer training nodes, a good column may fit all of them
 FEWEST_VALUES = 20  # different numbers that an id has at least
@@ -45,8 +46,10 @@ def column_warnings(graph: Graph) -> list[str]:
     Args:
         graph: A graph on the CPU.
     """
+    if graph.x is None or not 0 < graph.num_features <= MOST_FEATURES:
+        return []
     every = _sampled(torch.arange(graph.num_nodes))
-    if graph.x is None or graph.num_features == 0 or not _is_finite(graph.features(every)):
+    if not _is_finite(graph.features(every)):
         return []
     found = []
     if graph.y is not None and graph.train_mask is not None:

@@ -231,7 +231,9 @@ def read_nodes(
         if options.task == "regression":
             numeric.add("label_column")
         may_be = [column for column in columns if column not in place or place[column] in numeric]
-        again = _misread(source.seen(table).select(may_be), options.cells)
+        seen = source.seen(table)
+        seen = seen.select([column for column in may_be if column in seen.column_names])
+        again = _misread(seen, options.cells)
         if again:
             table = source.read(columns, types | dict.fromkeys(again, pa.string()))
     if len(table) == 0:
