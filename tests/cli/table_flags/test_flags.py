@@ -223,11 +223,13 @@ def test_all_flags_at_once(lgcn_):
         *("--target-column", "b_code", "--weight-column", "strength", "--directed"),
         *("--val", "0.3", "--test", "0.3", "--split-seed", "1", "--categorical-columns", "age"),
         *("--text-columns", "title", "--numeric-columns", "is_a", "--ignore-columns", "topic"),
-        *("--unknown-nodes", "drop", "--delimiter", "|", "--encoding", "cp1252", *RUN),
+        *("--unknown-nodes", "drop", "--delimiter", "|", "--encoding", "cp1252"),
+        *("--task", "classification", *RUN),
     )
     options = Run("run").read()[0].dataset_options
     flags = inspect.signature(cli_tables._flags).parameters
-    assert set(flags) - set(options) == {"split_column", "labels_per_class"}
+    left_out = {"split_column", "labels_per_class", "sample_weight_column"}
+    assert set(flags) - set(options) == left_out
     graph = import_tables(**options).graph
     record = lgcn_("evaluate", "run", "--json").json
     assert record["metric"] == "micro_f1"
