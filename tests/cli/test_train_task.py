@@ -79,7 +79,8 @@ def test_a_regression_on_a_store(lgcn_):
     record = lgcn_("train", "--graph", "s", *SMALL, "--out", "a", "--json").json
     assert record["metric"] == "r2"
     same = lgcn_("train", *TABLES, *PRICE, "--task", "regression", *SMALL, "--out", "b", "--json")
-    assert record["test_score"] == pytest.approx(same.json["test_score"])
+    assert same.code == 0
+    assert load_run("a").spec == load_run("b").spec  # also mean and deviation of the targets
     report = lgcn_("data", "check", "--graph", "s", "--json")
     if report.code == 0:
         assert report.json["labels"] == "a number per node"

@@ -27,6 +27,7 @@ _WORDS = (
     "layer",
     "features",
     "root",
+    "task",
     "path",
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon

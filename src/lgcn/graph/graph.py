@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from lgcn.graph.adjacency import Adjacency
+from lgcn.graph.checks import check_sparse_features, covers
 from lgcn.graph.csr import (
     CSR,
-    INTEGER_DTYPES,
     checked_nodes,
     one_index_dtype,
     sparse_features,
@@ -23,7 +23,7 @@ from lgcn.graph.csr import (
 from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
 from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.ops.reference import row_of_entry
-from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, csr_parts, trust
+from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, trust
 from lgcn.utils.choices import Task
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Graph:
         if self.x is not None and self.x.dim() != 2:
             raise ValueError(f"x must have shape [nodes, features], got {tuple(self.x.shape)}")
         if self.x is not None and self.x.layout == torch.sparse_csr and not adjacency.trusted:
-            _check_sparse_features(self.x)
+            check_sparse_features(self.x)
         scale = self.feature_scale
         if scale is not None and (self.x is None or tuple(scale.shape) != (2, self.x.size(1))):
             raise ValueError(
@@ -132,7 +132,7 @@ class Graph:
                 f"sample_weight must be a vector of floating-point numbers, got {weight.dtype} in "
                 f"shape {tuple(weight.shape)}"
             )
-        if self.ptr is not None and not _covers(self.ptr, n):
+        if self.ptr is not None and not covers(self.ptr, n):
             raise ValueError(f"ptr must rise from 0 to the number of nodes ({n}), got {self.ptr}")
         for split in SPLITS:
             mask = self.mask(split)
@@ -447,26 +447,6 @@ class Graph:
             f"Graph(name={self.name!r}, num_nodes={self.num_nodes}, num_edges={self.num_edges}, "
             f"num_features={self.num_features}, {labels}{graphs})"
         )
-
-
-def _check_sparse_features(x: Tensor) -> None:
-    """Checks the indices of sparse features, which torch trusts."""
-    rowptr, col, _ = csr_parts(x)
-    if rowptr.numel() != x.size(0) + 1:
-        raise ValueError(
-            f"x must have an offset per row and one more ({x.size(0) + 1}), got {rowptr.numel()}"
-        )
-    try:
-        check_range(rowptr, col, x.size(1))
-    except ValueError as error:
-        raise ValueError(f"x has wrong indices: {error}") from error
-
-
-def _covers(ptr: Tensor, num_nodes: int) -> bool:
-    if ptr.dim() != 1 or ptr.dtype not in INTEGER_DTYPES:
-        return False
-    bounds = ptr.tolist()
-    return bounds[:1] == [0] and bounds[-1] == num_nodes and bounds == sorted(bounds)
 
 
 def _plain_sparse(x: Tensor) -> Tensor:

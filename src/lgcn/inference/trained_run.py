@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Options of tables that only matter in training.
 _OF_TRAINING = (
+    "ignore_columns",  # the encoder knows those it wants
     "sample_weight_column",
     "split_column",
     "labels_per_class",

@@ -14,6 +14,7 @@ from torch import Tensor
 from lgcn.errors import DataError
 from lgcn.graph import Graph
 from lgcn.graph.csr import sparse_features
+from lgcn.graph.cut import NODE_TENSORS
 from lgcn.store.checked_files import check_end, check_size, digests, open_file, read_header
 from lgcn.store.format import DTYPES, OFFSETS, Array, file_of
 from lgcn.utils.limits import FEATURE_BYTES
@@ -45,10 +46,7 @@ class Store:
         scale = None
         if "x_scale" in self._maps:
             scale = torch.stack([self._tensor("x_scale"), self._tensor("x_offset")])
-        same = (
-            *("y", "train_mask", "val_mask", "test_mask", "sample_weight"),
-            *("edge_weight", "degree", "ptr"),
-        )
+        same = (*NODE_TENSORS, "edge_weight", "degree", "ptr")
         tensors: dict[str, Any] = {name: self._tensor(name) for name in same if name in self._maps}
         return Graph._trusted(
             self._tensor("rowptr"),

@@ -250,10 +250,12 @@ def test_all_flags_at_once(lgcn_):
         *("--decimal", ".", "--date-order", "dmy", "--na-values", "x", "--na-values", "y"),
         *("--unknown-nodes", "drop", "--delimiter", "|", "--encoding", "cp1252", *RUN),
         *("--header", "--node-header", "--features", "words.txt", "--list-columns", "country"),
+        *("--task", "classification"),
     )
     options = Run("run").read()[0].dataset_options
     flags = inspect.signature(cli_tables._flags).parameters
-    assert set(flags) - set(options) == {"split_column", "labels_per_class"}
+    left_out = {"split_column", "labels_per_class", "sample_weight_column"}
+    assert set(flags) - set(options) == left_out
     assert (options["header"], options["node_header"]) == (True, True)
     graph = import_tables(**options).graph
     record = lgcn_("evaluate", "run", "--json").json
