@@ -1,5 +1,7 @@
 """Sub-graphs and graphs side by side, against dense matrices and PyG."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -170,3 +172,22 @@ def test_inductive_means_whole_graphs_are_held_out(
         ptr=None if ptr is None else torch.tensor(ptr),
     )
     assert graph.inductive is inductive
+
+
+def test_sample_weights_and_targets_go_along() -> None:
+    first = Graph.from_edge_index(
+        torch.tensor([[0, 1, 2], [1, 2, 3]]),
+        4,
+        y=torch.tensor([1.5, float("nan"), 2.5, 3.5]),
+        sample_weight=torch.tensor([0.0, 1.0, 2.0, 3.0]),
+    )
+    part = first.subgraph(torch.tensor([3, 1]))
+    assert part.sample_weight.tolist() == [3.0, 1.0]
+    assert part.task == "regression"
+    both = Graph.concat([first, part])
+    assert both.sample_weight.tolist() == [0.0, 1.0, 2.0, 3.0, 3.0, 1.0]
+    assert both.unlabelled().tolist() == [False, True, False, False, False, True]
+    with pytest.raises(ValueError, match="sample_weight must have one row per node"):
+        replace(first, sample_weight=torch.ones(3))
+    with pytest.raises(ValueError, match=r"sample_weight must be a vector.*int64"):
+        replace(first, sample_weight=torch.ones(4, dtype=torch.long))

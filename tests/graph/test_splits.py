@@ -136,7 +136,7 @@ def test_shares_with_several_labels_a_node() -> None:
         ({"test": float("nan")}, "test must be"),
         ({"val": 0.5, "test": 0.5}, r"val \+ test must be below 1"),
         ({"seed": 0.5}, "split_seed"),
-        ({"y": torch.zeros(3)}, "y must"),
+        ({"y": torch.zeros(3).bool()}, "y must"),
         ({"known": np.ones(2, dtype=bool)}, "known must"),
         ({"known": np.ones(3)}, "known must"),
     ],
@@ -144,3 +144,17 @@ def test_shares_with_several_labels_a_node() -> None:
 def test_wrong_shares(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         fraction_split(**{"y": torch.zeros(3, dtype=torch.long), **options})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_targets_of_a_regression_are_split_at_random(dtype: torch.dtype) -> None:
+    y = torch.arange(100).to(dtype)
+    y[::10] = torch.nan
+    masks = torch.stack(fraction_split(y, val=0.3, test=0.1, seed=2))
+    assert masks.sum(1).tolist() == [54, 27, 9]
+    assert torch.equal(masks.any(0), ~y.isnan())
+    assert int(masks.sum(0).max()) == 1
+    assert torch.equal(masks, torch.stack(fraction_split(y, val=0.3, test=0.1, seed=2)))
+    assert not torch.equal(masks, torch.stack(fraction_split(y, val=0.3, test=0.1, seed=3)))
+    with pytest.raises(UsageError, match="one class per node"):
+        random_split(y)

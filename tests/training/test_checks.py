@@ -131,3 +131,33 @@ def test_a_k_for_which_there_is_no_memory_is_refused(monkeypatch: pytest.MonkeyP
         checks.check_k(graph, config, model, torch.device("cpu"))
     monkeypatch.setattr(checks, "available_memory", lambda: needed)
     checks.check_k(graph, config, model, torch.device("cpu"))
+
+
+def two_classes(val_classes: tuple[int, ...]) -> Graph:
+    """Validation nodes of these classes only."""
+    graph = small_graph()
+    y = graph.y % 2
+    keep = torch.zeros_like(graph.val_mask)
+    for number in val_classes:
+        keep |= y == number
+    return replace(graph, y=y, val_mask=graph.val_mask & keep)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "average_precision", "macro_f1"])
+def test_metrics_that_need_two_classes_among_the_validation_nodes(metric: str):
+    with pytest.raises(UsageError, match=f"metric={metric} cannot.*class '1'"):
+        train(two_classes((0,)), settings(metric=metric))
+    assert train(two_classes((0,)), settings(max_epochs=1)).record["metric"] == "accuracy"
+
+
+def test_a_class_without_validation_nodes_is_a_warning():
+    graph = small_graph()
+    graph = replace(graph, val_mask=graph.val_mask & (graph.y < 2))
+    with pytest.warns(UserWarning, match=r"metric=macro_f1 .*'2'.*no validation node"):
+        train(graph, settings(metric="macro_f1", max_epochs=1))
+
+
+def test_a_test_split_of_one_class_has_no_roc_auc():
+    graph = two_classes((0, 1))
+    graph = replace(graph, test_mask=graph.test_mask & (graph.y == 0))
+    assert train(graph, settings(metric="roc_auc", max_epochs=2)).record["test_score"] is None

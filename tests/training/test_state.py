@@ -46,3 +46,21 @@ def test_the_released_rule_takes_the_highest_test_score_where_validation_got_no_
 
 def test_no_test_nodes_no_test_score():
     assert recorded([(0.5, 1.0, None), (0.6, 1.0, None)]).released_test_score is None
+
+
+def test_a_lower_score_is_better_if_the_metric_says_so():
+    state = State()
+    scores = [(2.0, 1.0, 3.0), (1.5, 9.0, 2.5), (1.5, 8.0, 4.0), (1.6, 0.1, 1.0)]
+    kept = []
+    for epoch, (val_score, val_loss, test_score) in enumerate(scores, start=1):
+        entry = {"epoch": epoch, "val_score": val_score, "val_loss": val_loss}
+        kept.append(state.record({**entry, "test_score": test_score}, greater_is_better=False))
+    assert kept == [True, True, True, False]
+    assert (state.best_epoch, state.best_val_score, state.best_val_loss) == (3, 1.5, 8.0)
+    assert state.released_test_score == 2.5
+
+
+def test_the_first_epoch_counts_however_bad_it_is():
+    state = recorded([(-7.5, 1.0, -9.0)])
+    assert (state.best_epoch, state.best_val_score) == (1, -7.5)
+    assert state.released_test_score == -9.0

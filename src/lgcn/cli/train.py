@@ -101,12 +101,8 @@ def train(
         "memory": memory,
         "max_steps": max_steps,
     }
-    flags |= {
-        "baselines": baselines,
-        "metric": metric,
-        "class_weight": _class_weight(class_weight or []),
-    }
-    flags |= {"threshold": _number_or_word(threshold)}
+    flags |= {"metric": metric, "class_weight": _class_weight(class_weight or [])}
+    flags |= {"threshold": _number_or_word(threshold), "baselines": baselines}
     prepared = prepare_training(
         read_settings(config, set_ or [], **flags),
         source=choose_source(dataset, store=store, **tables),

@@ -431,9 +431,12 @@ class Graph:
 
     def __repr__(self) -> str:
         graphs = f", num_graphs={self.num_graphs}" if self.num_graphs > 1 else ""
+        labels = f"num_classes={self.num_classes}"
+        if self.task == "regression":
+            labels = "task='regression'"
         return (
             f"Graph(name={self.name!r}, num_nodes={self.num_nodes}, num_edges={self.num_edges}, "
-            f"num_features={self.num_features}, num_classes={self.num_classes}{graphs})"
+            f"num_features={self.num_features}, {labels}{graphs})"
         )
 
 

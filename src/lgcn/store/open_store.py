@@ -45,8 +45,8 @@ class Store:
         scale = None
         if "x_scale" in self._maps:
             scale = torch.stack([self._tensor("x_scale"), self._tensor("x_offset")])
-        same = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "degree", "ptr")
-        same += ("sample_weight",)
+        same = ("y", "train_mask", "val_mask", "test_mask", "sample_weight")
+        same += ("edge_weight", "degree", "ptr")
         tensors: dict[str, Any] = {name: self._tensor(name) for name in same if name in self._maps}
         return Graph._trusted(
             self._tensor("rowptr"),

@@ -13,6 +13,7 @@ from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import LGConv
 from lgcn.training.metric_names import FACTS
+from lgcn.training.metrics import METRICS
 from lgcn.training.settings import Settings
 from lgcn.utils.memory import available_memory
 from lgcn.utils.out_of_memory import OutOfMemory
@@ -84,14 +85,15 @@ def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
         there = torch.unique(y).tolist()
         wanted = torch.unique(graph.y[graph.train_mask]).tolist()
     absent = [str(names[j]) for j in wanted if j not in there]
+    noun = "label" if y.dim() == 2 else "class"
+    no_scores = torch.zeros(len(y), graph.num_classes)
     one_class = y.dim() == 1 and len(there) < 2
-    if one_class or not there:
+    if one_class or math.isnan(METRICS[metric](no_scores, y)):
+        which = f"the {noun} {listed(absent)}" if absent else f"a second {noun}"
         raise UsageError(
-            f"metric={metric} needs validation nodes of at least two classes, got none of "
-            f"{listed(absent) or 'a second class'}. {remedy}"
+            f"metric={metric} cannot be computed: there is no validation node of {which}. {remedy}"
         )
     if absent:
-        noun = "label" if y.dim() == 2 else "class"
         warnings.warn(
             f"metric={metric} says nothing about the {noun} {listed(absent)}, of which there is no "
             f"validation node. {remedy}",
