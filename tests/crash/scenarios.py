@@ -18,6 +18,7 @@ num_layers = 1
 k = 2
 max_epochs = 2
 training = "whole"
+baselines = false
 """
 TABLES = ("--edges", "edges.csv", "--nodes", "nodes.csv", "--label-column", "kind")
 GRAPH = ("--nodes", "60", "--edges", "150", "--features", "4", "--classes", "3")
