@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
 from benchmarks.noisy_tables import CLASSES, write_tables
 from benchmarks.time_to_score import measure
 
