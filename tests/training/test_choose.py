@@ -89,6 +89,15 @@ def test_much_work_means_sub_graphs_and_few_of_them(monkeypatch: pytest.MonkeyPa
     assert parts.resolve(graph) is parts
 
 
+def test_networks_that_diffuse_get_large_sub_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(choose.WORK, "cpu", 1)
+    graph = ring(500)
+    found = {labels: own(labels=labels).resolve(graph).sampling for labels in ("few", "many")}
+    assert (found["few"].max_nodes, found["few"].n_init) == (20_000, 500)
+    assert (found["many"].max_nodes, found["many"].n_init) == (2000, 50)
+    assert own(max_nodes=300).resolve(graph).sampling.max_nodes == 300
+
+
 def test_graphs_scored_on_a_sample_are_scored_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(choose.WORK, "cpu", 1)
     monkeypatch.setattr(choose, "EVALUATED_VALUES", 1)
@@ -138,7 +147,9 @@ def test_the_first_line_says_what_is_trained_on(monkeypatch: pytest.MonkeyPatch)
     assert text.endswith("on the whole graph")
     monkeypatch.setitem(choose.WORK, "cpu", 1)
     text = describe(graph, settings.resolve(graph), settings)
-    assert "sub-graphs of up to 2,000 nodes, because the whole graph would be slow on a CPU" in text
+    assert (
+        "sub-graphs of up to 20,000 nodes, because the whole graph would be slow on a CPU" in text
+    )
     by_hand = own(training="subgraph")
     assert "because" not in describe(graph, by_hand.resolve(graph), by_hand)
     monkeypatch.setattr(choose, "WHOLE_GRAPH_VALUES", 1)

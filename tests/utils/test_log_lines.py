@@ -87,10 +87,14 @@ def test_steps_limit_the_estimate() -> None:
     estimate = Estimate(300, max_steps=50, clock=clock)
     clock.now += 1
     assert estimate.after(state(1, steps=10)) is None
-    clock.now += 1
+    clock.now += 20
     text = estimate.after(state(2, steps=20))
     assert text is not None
-    assert "3.0 s left for up to 5 epochs" in text
+    assert "60 s left for up to 5 epochs" in text
+
+
+def test_a_short_rest_needs_no_estimate() -> None:
+    assert not any("about" in line for line in epochs(Clock(), [0.03, 0.03, 0.03]))
 
 
 def test_lines_come_more_and_more_seldom() -> None:

@@ -122,6 +122,8 @@ class Estimate:
         if self.max_steps is not None and self._epochs > 1 and steps > 0:
             left = min(left, -(-(self.max_steps - state.steps) // steps))
         self.seconds = took * left
+        if self.seconds < SHORTEST:  # the last line comes sooner than the next would
+            return None
         return self._text(took, state.epoch + left)
 
     def _text(self, per_epoch: float, last: int) -> str:
