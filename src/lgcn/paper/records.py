@@ -30,6 +30,10 @@ RESULT_KEYS = (
 BEFORE: Mapping[str, Any] = {
     "structural_features": "auto",
     "positions": "auto",
+    "class_weight": "none",
+    "metric": "auto",
+    "threshold": "auto",
+    "baselines": True,
     "labels": "auto",
     "mean": False,
     "hops": 8,
