@@ -7,7 +7,7 @@ from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.datasets import load_dataset
-    from lgcn.estimator import LGCNClassifier
+    from lgcn.estimator import LGCNClassifier, LGCNRegressor
     from lgcn.graph import Graph
     from lgcn.inference import load_run, predict
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
@@ -32,6 +32,7 @@ __all__ = [
     "Graph",
     "KLargestAggregation",
     "LGCNClassifier",
+    "LGCNRegressor",
     "LGConv",
     "Settings",
     "SubgraphLoader",
@@ -61,6 +62,7 @@ _HOME = {
     "write_store": "lgcn.store.write_store",
     # A model: train one, use a trained one.
     "LGCNClassifier": "lgcn.estimator",
+    "LGCNRegressor": "lgcn.estimator",
     "Settings": "lgcn.training.settings",
     "train": "lgcn.training",
     "load_run": "lgcn.inference",

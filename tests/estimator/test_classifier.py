@@ -26,7 +26,7 @@ from lgcn.estimator import LGCNClassifier
 from lgcn.inference import predict
 from lgcn.training import Settings
 
-from .small import adjacency, parts, small
+from .small import REPEATED, adjacency, parts, small
 
 # The checks of scikit-learn 1.9 that cannot apply, with the reason. The docs quote this.
 ESTIMATOR_CHECKS_THAT_CANNOT_APPLY = {
@@ -34,6 +34,8 @@ ESTIMATOR_CHECKS_THAT_CANNOT_APPLY = {
         "it trains on the classes -1 and 1, and -1 marks nodes without a label here, as in "
         "scikit-learn's semi-supervised models, which the check leaves out by name"
     ),
+    "check_sample_weight_equivalence_on_dense_data": REPEATED,
+    "check_sample_weight_equivalence_on_sparse_data": REPEATED,
 }
 
 

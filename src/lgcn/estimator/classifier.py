@@ -1,63 +1,40 @@
-"""A scikit-learn estimator: fit, predict, predict_proba, transform, score."""
+"""A scikit-learn classifier: predict, predict_proba, score, and tables of predictions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from scipy.special import logit
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from lgcn.errors import UsageError
-from lgcn.estimator import saved as estimator_files
-from lgcn.estimator.inputs import (
-    Array,
-    as_features,
-    as_graph,
-    as_matrix,
-    check_nodes,
-    graph_of,
-    node_numbers,
-    nodes_of,
-    same_features,
-    which_edges,
-    with_features,
-)
-from lgcn.estimator.targets import Targets, graph_targets, read_targets, split_masks
+from lgcn.estimator.base import LGCNEstimator
+from lgcn.estimator.inputs import Array
+from lgcn.estimator.saved import read_classes
+from lgcn.estimator.targets import Targets, graph_targets, read_targets
+from lgcn.estimator.weights import name_class_weight
 from lgcn.graph import Graph
-from lgcn.inference import embed, predict
-from lgcn.nn.lgcn import LGCN
-from lgcn.training import ModelSpec, Settings, train
-from lgcn.training.calibration import probabilities
-from lgcn.training.settings import flatten
-from lgcn.utils.progress import epoch_progress
+from lgcn.training.calibration import decide, probabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lgcn.tables.encoder import FeatureEncoder
-
-# Constructor arguments that are not settings of the training.
-OWN = ("settings", "validation_fraction", "random_state", "warm_start", "verbose")
+    from lgcn.inference import TrainedRun
+    from lgcn.training import ModelSpec, Settings
 
 
-class LGCNClassifier(  # type: ignore[call-arg]
-    ClassifierMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,  # scikit-learn's wrapper does not allow X to be omitted
-):
+class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
     r"""An LGCN that classifies the nodes of a graph, as a scikit-learn estimator.
 
     An argument that is `None` has the default for your own data, which `lgcn settings --dataset
     tables` shows. `lgcn.Settings` and `lgcn.LGCN` describe the settings.
+
+    `y` holds one label per node: integers, strings, booleans, or rows of zeros and ones if a node
+    can have several labels. -1, NaN and `None` mark nodes without a label.
 
     Args:
         k: Number of values that an LGCL selects per feature.
@@ -73,6 +50,21 @@ class LGCNClassifier(  # type: ignore[call-arg]
         max_nodes: Number of nodes of a sub-graph.
         max_epochs: Largest number of epochs.
         patience: Number of epochs without a better validation score before training stops.
+        class_weight: Weight of each class in the training loss: a mapping from your classes to
+            numbers, where classes that it omits have 1; or `"balanced"`, inverse to the number of
+            training nodes of the class. (default: all one)
+        metric: What chooses the best epoch and the threshold: `"accuracy"`,
+            `"balanced_accuracy"`, `"macro_f1"`, `"micro_f1"`, `"roc_auc"`, `"average_precision"`
+            or `"log_loss"`. (default: accuracy, or micro F1 if a node can have several labels)
+        threshold: For two classes, the calibrated probability from which on the second is
+            predicted; or `"tuned"`, the one that is best on the validation nodes by the metric.
+            (default: tuned if you name a metric that depends on it, else 0.5)
+        structural_features: Whether to add degrees, clustering and other numbers that the edges
+            give to the features. (default: only if the graph has no features)
+        positions: Coordinates of the nodes to add to the features: `"spectral"`, `"learnt"` or
+            `"none"`. (default: only if the graph has no features)
+        time_limit: Time for trying several models and averaging the best, such as `"10m"`.
+            (default: one model is trained)
         device: `"auto"`, `"cpu"` or `"cuda"`.
         settings: Further settings of `lgcn.Settings`, by name. (default: none)
         validation_fraction: Share of the labelled nodes that is held out to choose the best epoch
@@ -91,28 +83,33 @@ class LGCNClassifier(  # type: ignore[call-arg]
         n_features_in_: Number of features.
         feature_names_in_: Names of the features, if `X` was a table with column names.
         n_iter_: Number of epochs trained.
+        loss_curve_: Training loss of each epoch that was evaluated: all of them unless the
+            setting `evaluate_every` is above 1.
+        validation_scores_: Validation score of these epochs, by `metric`.
+        history_: Both with the number of the epoch, and the validation loss.
         graph_: The graph of the last fit; `None` in a loaded estimator.
         has_edges_: Whether that graph had edges.
         directed_: Whether an edge counts for its target only.
         encoder_: How the user's columns became features, for reading new tables the same way;
             `None` if the features were numbers.
-        model_: The `lgcn.LGCN`, with its best weights.
+        model_: The `lgcn.LGCN`, with its best weights; with `time_limit`, an ensemble of models.
+        leaderboard_: With `time_limit`, one row per model that was tried, else empty.
         settings_: The settings of the training, with all automatic choices made.
         result_: What was measured: scores, best epoch, temperature, calibration errors.
         temperature_: Softmax temperature.
+        threshold_: Probability from which on the second of two classes is predicted; `None` with
+            more classes, of which the most likely is predicted.
         multi_label_: Whether a node can have several labels.
     """
 
     classes_: Array
-    directed_: bool
-    encoder_: FeatureEncoder | None
-    graph_: Graph | None
-    has_edges_: bool
-    model_: LGCN
-    n_features_in_: int
-    settings_: Settings
+    label_names_: tuple[str, ...]
+    multi_label_: bool
     temperature_: float
-    _spec: ModelSpec
+    threshold_: float | None
+
+    _tasks = ("classification", "multilabel")
+    _wanted_y = "one label per node, -1 if it is unknown"
 
     def __init__(
         self,
@@ -129,6 +126,12 @@ class LGCNClassifier(  # type: ignore[call-arg]
         max_nodes: int | None = None,
         max_epochs: int | None = None,
         patience: int | None = None,
+        class_weight: Any = None,
+        metric: str | None = None,
+        threshold: float | str | None = None,
+        structural_features: bool | str | None = None,
+        positions: str | None = None,
+        time_limit: str | None = None,
         device: str | None = None,
         settings: dict[str, Any] | None = None,
         validation_fraction: float = 0.2,
@@ -136,94 +139,32 @@ class LGCNClassifier(  # type: ignore[call-arg]
         warm_start: bool = False,
         verbose: bool | None = None,
     ) -> None:
-        self.k = k
-        self.hidden_channels = hidden_channels
-        self.lgcl_channels = lgcl_channels
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.activation = activation
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.training = training
-        self.max_nodes = max_nodes
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.device = device
-        self.settings = settings
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        edges: Any = None,
-        graph: Any = None,
-        *,
-        directed: bool = False,
-    ) -> LGCNClassifier:
-        """Trains the network. Features and edges are not copied if their types allow it.
-
-        Args:
-            X: One of
-
-                - a graph: `lgcn.Graph`, PyG's `Data`, or a NetworkX graph, whose node
-                  attribute "y" is the label and whose other attributes are features
-                  (`lgcn.from_networkx`). Without features, the model learns from features that
-                  the edges give (`structural_features` and `positions` in `settings`),
-                - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
-                  tensor or a table of numbers,
-                - numbers of the labelled nodes of `graph`, one-dimensional integers. Use this
-                  form with `GridSearchCV`, which splits `X`.
-            y: One label per row or number of `X`: integers, strings, booleans, or rows of zeros
-                and ones if a node can have several labels. -1, NaN and `None` mark nodes without
-                a label. (default: the labels of the graph, with its masks)
-            edges: With features: PyG's `edge_index` of shape [2, edges]; a sparse
-                [nodes, nodes] tensor, PyG's `adj_t`; or a SciPy sparse matrix, whose entry
-                (i, j) is an edge from node i to node j. Values other than 1 are weights. Self-loops
-                are left out and duplicates merged. (default: no edges, each node stands alone)
-            graph: With node numbers: their graph. (default: `X` is the graph)
-            directed: Whether only an edge's target aggregates from its source. It also holds for
-                later edges and graphs, such as those of `predict`. An `lgcn.Graph`
-                stays as it is. (default: `False`, every edge counts both ways)
-        """
-        warm = self.warm_start and hasattr(self, "model_")
-        self.directed_ = directed
-        seed = self._seed()
-        chosen = self._chosen(seed, warm)
-        whole, labels = self._read(X, y, edges, graph, warm)
-        masks = split_masks(
-            None if y is not None or graph is not None else whole,
-            labels,
-            self.validation_fraction,
-            seed,
+        super().__init__(
+            k=k,
+            hidden_channels=hidden_channels,
+            lgcl_channels=lgcl_channels,
+            num_layers=num_layers,
+            dropout=dropout,
+            activation=activation,
+            lr=lr,
+            weight_decay=weight_decay,
+            training=training,
+            max_nodes=max_nodes,
+            max_epochs=max_epochs,
+            patience=patience,
+            metric=metric,
+            structural_features=structural_features,
+            positions=positions,
+            time_limit=time_limit,
+            device=device,
+            settings=settings,
+            validation_fraction=validation_fraction,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
         )
-        multi_label = labels.y.ndim == 2
-        names = whole.label_names if multi_label else None
-        if names is None or len(names) != len(labels.classes):
-            names = tuple(str(label) for label in labels.classes.tolist())
-        whole = replace(whole, y=torch.from_numpy(labels.y), label_names=names, **masks)
-        chosen = chosen.resolve(whole)
-        weights = self.model_.state_dict() if warm else None
-        limits = chosen.optimisation
-        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as on_epoch:
-            result = train(whole, chosen, on_epoch=on_epoch, weights=weights)
-        self.classes_ = labels.classes
-        self.multi_label_ = multi_label
-        self.label_names_ = names
-        self.encoder_ = whole.encoder
-        self.graph_ = whole
-        self.has_edges_ = whole.num_edges > 0
-        self.settings_ = chosen
-        assert isinstance(result.model, LGCN)
-        self.model_ = result.model
-        self._spec = result.spec
-        self.result_ = result.record
-        self.temperature_ = result.record["temperature"]
-        self.n_iter_ = result.record["epochs"]
-        return self
+        self.class_weight = class_weight
+        self.threshold = threshold
 
     def predict(self, X: Any = None, edges: Any = None) -> Array:
         """The classes of nodes, or rows of zeros and ones if a node can have several labels.
@@ -242,7 +183,7 @@ class LGCNClassifier(  # type: ignore[call-arg]
                 features of all its nodes. (default: those of the fit for the features of the fit;
                 none if the fit had none)
         """
-        return self._classes_of(self.predict_proba(X, edges))
+        return self._classes_of(self._logits(*self._other(X, edges)))
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> Array:
         """The calibrated probabilities of the classes, in the order of `classes_`.
@@ -250,31 +191,31 @@ class LGCNClassifier(  # type: ignore[call-arg]
         Args:
             X, edges: See `predict`.
         """
-        return self._chances(*self._other(X, edges))
+        found: Array = self._chances(self._logits(*self._other(X, edges))).cpu().numpy()
+        return found
 
-    def transform(self, X: Any = None, edges: Any = None) -> Array:
-        """The embeddings of nodes: what the classifier sees, see `lgcn.LGCN.embed`.
+    def decision_function(self, X: Any = None, edges: Any = None) -> Array:
+        """The confidence scores of nodes, as in scikit-learn.
+
+        For two classes, one number per node: the calibrated log-odds of the second class minus
+        those of the threshold, so that it is positive where `predict` gives the second class. For
+        more classes, one score per class, the largest of which is predicted. If a node can have
+        several labels, the calibrated log-odds of each label, [nodes, labels].
 
         Args:
             X, edges: See `predict`.
         """
-        graph, nodes = self._other(X, edges)
-        found: Array = _rows(embed(self.model_, self._spec.prepare(graph)), nodes).cpu().numpy()
+        logits = self._logits(*self._other(X, edges))
+        scores = (logits.double() / self.temperature_).cpu().numpy()
+        if not self.multi_label_ and scores.shape[1] == 2:
+            threshold = 0.5 if self.threshold_ is None else self.threshold_
+            odds = scores[:, 1] - scores[:, 0] - np.clip(logit(threshold), -100, 100)
+            # The sign is that of predict, whatever the rounding.
+            second = self._classes_of(logits) == self.classes_[1]
+            size = np.maximum(np.abs(odds), np.finfo(np.float32).tiny)
+            scores = np.where(second, size, -size)
+        found: Array = scores.astype(np.float32)
         return found
-
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        edges: Any = None,
-        graph: Any = None,
-        *,
-        directed: bool = False,
-    ) -> Array:
-        """`fit`, then the embeddings of the nodes in `X`."""
-        self.fit(X, y, edges, graph, directed=directed)
-        nodes = None if graph is None else node_numbers(X)
-        return self.transform(nodes)
 
     def score(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, edges: Any = None
@@ -287,18 +228,10 @@ class LGCNClassifier(  # type: ignore[call-arg]
                 of the graph; only of its test nodes if it has a test mask)
             sample_weight: One weight per node. (default: all one)
         """
-        graph, nodes = self._other(X, edges)
-        predicted = self._classes_of(self._chances(graph, nodes))
-        if y is not None:
-            labels = read_targets(y, self.classes_)
-            check_consistent_length(predicted, labels.y)
-        else:
-            labels = self._test_targets(graph).take(nodes)
+        graph, nodes, labels, weight = self._truth(X, y, edges, sample_weight)
+        predicted = self._classes_of(self._logits(graph, nodes))
         known = labels.known
-        if not known.any():
-            raise UsageError("y must have labels to score, got none: pass the true labels as y=")
         truth = labels.y[known] if self.multi_label_ else self.classes_[labels.y[known]]
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(truth, predicted[known], sample_weight=weight))
 
     def predictions(
@@ -315,166 +248,72 @@ class LGCNClassifier(  # type: ignore[call-arg]
         graph, nodes = self._other(X, edges)
         ids = np.arange(graph.num_nodes) if graph.node_ids is None else graph.node_ids
         return predictions(
-            _rows(predict(self.model_, self._spec.prepare(graph)), nodes),
+            self._logits(graph, nodes),
             self.label_names_ if self.multi_label_ else self.classes_.tolist(),
             multi_label=self.multi_label_,
             temperature=self.temperature_,
+            threshold=self.threshold_,
             node_ids=ids if nodes is None else ids[nodes.numpy()],
             abstain_below=abstain_below,
         )
 
-    def save(self, folder: str | Path) -> None:
-        """Writes the fitted estimator, without its graph, to a folder; replaces an earlier one.
-
-        It is a run folder as `lgcn train` writes it, with one more file. It holds no pickles.
-        """
-        check_is_fitted(self)
-        estimator_files.save(self, Path(folder))
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> LGCNClassifier:
-        """The estimator that `save` or `lgcn train` wrote; every file is checked.
-
-        Args:
-            folder: The folder.
-            device: Where to compute. (default: the `device` of the fit)
-        """
-        estimator: LGCNClassifier = estimator_files.load(cls, Path(folder), device)
-        return estimator
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
-        tags.transformer_tags.preserves_dtype = []  # embeddings are float32
         return tags
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            check_random_state(self.random_state)  # refuses negative ones
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _read_y(self, y: Any, fitted: bool) -> Targets:
+        return read_targets(y, self.classes_ if fitted else None)
 
-    def _chosen(self, seed: int, warm: bool) -> Settings:
-        further = flatten(self.settings or {})
-        for key, argument in (("seed", "random_state"), ("dataset", "X"), ("dataset_options", "X")):
-            if key in further:
-                raise UsageError(f"settings must not have {key}: pass it as {argument}")
-        given = {key: getattr(self, key) for key in self.get_params() if key not in OWN}
-        given = {key: value for key, value in given.items() if value is not None}
-        for key, value in given.items():
-            given[key] = value.item() if isinstance(value, np.generic) else value
-        settings = {**further, **given, "dataset": "tables", "seed": seed}
-        if warm:  # what depends on the first graph stays, or the weights would not fit
-            before = self.settings_
-            settings.setdefault("labels", "many" if before.labels == "many" else "few")
-            for key in ("k", "input_scale"):
-                if getattr(Settings.create(**settings).model, key) is None:
-                    settings[key] = getattr(before.model, key)
-        return Settings.create(**settings)
+    def _targets_of(self, graph: Graph, fitted: bool) -> Targets:
+        return graph_targets(graph, self.classes_ if fitted else None)
 
-    def _read(self, X: Any, y: Any, edges: Any, graph: Any, warm: bool) -> tuple[Graph, Targets]:
-        """The graph to train on, and the labels of all its nodes."""
-        classes = self.classes_ if warm else None
-        nodes = None
-        if graph is None:
-            whole = self._as_graph(X, edges, reset=not warm)
-        else:
-            whole, nodes = nodes_of(graph, X, edges, directed=self.directed_)
-            self._check_width(whole, reset=not warm)
-        if y is not None:
-            labels = read_targets(y, classes)
-            check_consistent_length(whole.rowptr[:-1] if nodes is None else nodes, labels.y)
-        elif whole.y is not None:
-            labels = graph_targets(whole, classes).take(nodes)
-        else:
-            raise UsageError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None: pass one label per node, -1 if it is unknown"
-            )
-        return whole, labels if nodes is None else labels.spread(nodes, whole.num_nodes)
+    def _with_targets(self, graph: Graph, targets: Targets) -> Graph:
+        names = graph.label_names if targets.y.ndim == 2 else None
+        if names is None or len(names) != len(targets.classes):
+            names = tuple(str(label) for label in targets.classes.tolist())
+        return replace(graph, y=torch.from_numpy(targets.y), label_names=names)
 
-    def _as_graph(self, X: Any, edges: Any, reset: bool) -> Graph:
-        """X as a graph, or the graph that X and edges make."""
-        graph = as_graph(X, None if reset else self.encoder_, directed=self.directed_)
-        if graph is None:
-            return graph_of(self._features(X, reset), edges, directed=self.directed_)
-        if edges is not None:
-            raise UsageError("edges must be None if X is a graph, which has its own edges")
-        self._check_width(graph, reset)
-        return graph
+    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings:
+        assert graph.label_names is not None
+        weights = name_class_weight(self.class_weight, targets.classes, graph.label_names)
+        return settings if weights is None else settings.replace(class_weight=weights)
 
-    def _features(self, X: Any, reset: bool) -> Tensor:
-        """Features as a tensor, after scikit-learn's checks."""
-        options = {"accept_sparse": "csr", "dtype": np.float32}
-        return as_features(validate_data(self, as_matrix(X), reset=reset, **options))
+    def _keep(self, targets: Targets) -> None:
+        self.classes_ = targets.classes
+        self.multi_label_ = self._spec.multi_label
+        self.label_names_ = self._spec.class_names
+        self.temperature_ = self.result_["temperature"]
+        self.threshold_ = self.result_["threshold"]
 
-    def _check_width(self, graph: Graph, reset: bool) -> None:
-        if reset:
-            self.n_features_in_ = graph.num_features
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-        elif graph.num_features != self.n_features_in_:
-            raise UsageError(
-                f"X has {graph.num_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-
-    def _chances(self, graph: Graph, nodes: Tensor | None) -> Array:
-        scores = _rows(predict(self.model_, self._spec.prepare(graph)), nodes)
-        chances: Array = probabilities(scores, self.multi_label_, self.temperature_).cpu().numpy()
-        return chances
-
-    def _classes_of(self, chances: Array) -> Array:
+    def _restore(self, run: TrainedRun) -> None:
+        self.multi_label_ = run.spec.multi_label
+        self.label_names_ = run.class_names
+        self.temperature_ = run.temperature
+        two_classes = run.spec.num_classes == 2 and not run.spec.multi_label
+        self.threshold_ = run.threshold if two_classes else None
         if self.multi_label_:
-            return (chances > 0.5).astype(np.int64)
-        found: Array = self.classes_[chances.argmax(axis=1)]
+            self.classes_ = np.arange(run.spec.num_classes)
+        else:
+            self.classes_ = np.array(run.class_names)
+
+    def _to_json(self) -> dict[str, Any]:
+        classes = self.classes_.tolist()
+        return {"classes": {"type": type(classes[0]).__name__, "values": classes}}
+
+    @classmethod
+    def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
+        return {"classes_": read_classes(stored["classes"], spec.num_classes)}
+
+    def _chances(self, logits: Tensor) -> Tensor:
+        """The calibrated probabilities."""
+        return probabilities(logits, self.multi_label_, self.temperature_)
+
+    def _classes_of(self, logits: Tensor) -> Array:
+        chances = self._chances(logits)
+        found: Array
+        if self.multi_label_:
+            found = (chances > 0.5).long().cpu().numpy()
+        else:
+            found = self.classes_[decide(chances, self.threshold_).cpu().numpy()]
         return found
-
-    def _other(self, X: Any, edges: Any) -> tuple[Graph, Tensor | None]:
-        """The graph to predict, and its nodes that are asked for."""
-        check_is_fitted(self)
-        of_fit = isinstance(edges, str) and edges == "fitted"
-        if edges is not None and not of_fit:
-            if X is None:
-                raise UsageError("edges must come with X, the features of their nodes, got X=None")
-            return self._as_graph(X, edges, reset=False), None
-        numbers = None if X is None else node_numbers(X)
-        if X is not None and numbers is None:
-            return self._graph_of(X, edges), None
-        if self.graph_ is None:
-            raise UsageError(
-                "X must be a graph, or features with edges: a loaded estimator has no graph"
-            )
-        if numbers is None:
-            return self.graph_, None
-        return self.graph_, check_nodes(numbers, self.graph_.num_nodes)
-
-    def _graph_of(self, X: Any, edges: str | None) -> Graph:
-        """X as a graph, or the graph that its features belong to."""
-        graph = as_graph(X, self.encoder_, directed=self.directed_)
-        if graph is not None:
-            return self._as_graph(graph, edges, reset=False)
-        x = self._features(X, reset=False)
-        if edges is not None:
-            return with_features(self.graph_, x)
-        if not self.has_edges_:
-            return graph_of(x, None)
-        if self.graph_ is not None and same_features(self.graph_.features(), x):
-            return self.graph_
-        raise UsageError(which_edges(x.size(0), self.graph_))
-
-    def _test_targets(self, graph: Graph) -> Targets:
-        """The labels of a graph; only those of its test nodes if it has a test mask."""
-        if self.graph_ is not None and graph.y is self.graph_.y:
-            assert graph.y is not None
-            assert graph.test_mask is not None
-            return Targets(graph.y.numpy(), graph.test_mask.numpy(), self.classes_)
-        labels = graph_targets(graph, self.classes_)
-        if graph.test_mask is None:
-            return labels
-        return labels._replace(known=labels.known & graph.test_mask.numpy())
-
-
-def _rows(values: Tensor, nodes: Tensor | None) -> Tensor:
-    return values if nodes is None else values[nodes]

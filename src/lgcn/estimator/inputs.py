@@ -27,7 +27,11 @@ Array = np.ndarray[Any, Any]
 
 
 def as_graph(
-    value: Any, encoder: FeatureEncoder | None = None, *, directed: bool = False
+    value: Any,
+    encoder: FeatureEncoder | None = None,
+    *,
+    directed: bool = False,
+    task: str = "classification",
 ) -> Graph | None:
     """`value` as a graph, if it is one of ours, PyG's or NetworkX's, else `None`.
 
@@ -35,13 +39,15 @@ def as_graph(
         value: Anything.
         encoder: How a NetworkX graph's attributes become features. (default: from the attributes)
         directed: See `lgcn.LGCNClassifier.fit`; ours stays as it is. (default: `False`)
+        task: Whether the attribute "y" of a NetworkX graph is a class, or a number to predict
+            (`"regression"`). (default: `"classification"`)
     """
     if isinstance(value, Graph):
         graph = value
     elif isinstance(value, Data):
         graph = Graph.from_pyg(value, directed=directed)
     elif any(kind.__module__.split(".")[0] == "networkx" for kind in type(value).__mro__):
-        graph = _from_networkx(value, encoder, directed)
+        graph = _from_networkx(value, encoder, directed, task)
     else:
         return None
     graph = graph.to("cpu")  # where sub-graphs are cut; training moves them to its device
@@ -50,7 +56,7 @@ def as_graph(
     return graph
 
 
-def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool) -> Graph:
+def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool, task: str) -> Graph:
     """The attribute "y" holds the labels, all others are features."""
     from lgcn.tables.from_graphs import from_networkx
     from lgcn.tables.open_table import read_table
@@ -60,6 +66,7 @@ def _from_networkx(value: Any, encoder: FeatureEncoder | None, directed: bool) -
     graph = from_networkx(
         value,
         label="y" if "y" in there else None,
+        task=task,
         features=None if encoder is None else [],
         directed=directed,
         val=0.0,
@@ -254,13 +261,18 @@ def check_nodes(nodes: Array, num_nodes: int) -> Tensor:
     return torch.from_numpy(nodes.astype(np.int64))
 
 
-def nodes_of(graph: Any, X: Any, edges: Any, *, directed: bool = False) -> tuple[Graph, Tensor]:
-    """The graph that was passed as `graph`, and the nodes in `X`."""
-    whole, numbers = as_graph(graph, directed=directed), node_numbers(X)
-    if whole is None:
+def nodes_of(graph: Graph | None, X: Any, edges: Any, kind: type) -> tuple[Graph, Tensor]:
+    """The graph that was passed as `graph`, and the nodes in `X`.
+
+    Args:
+        graph: The graph as `as_graph` gave it.
+        X, edges: What else was passed.
+        kind: The type of what was passed as `graph`.
+    """
+    numbers = node_numbers(X)
+    if graph is None:
         raise UsageError(
-            "graph must be an lgcn.Graph, PyG's Data or a NetworkX graph, "
-            f"got {type(graph).__name__}"
+            f"graph must be an lgcn.Graph, PyG's Data or a NetworkX graph, got {kind.__name__}"
         )
     if edges is not None:
         raise UsageError("edges must be None if graph is given, which has its own edges")
@@ -269,4 +281,4 @@ def nodes_of(graph: Any, X: Any, edges: Any, *, directed: bool = False) -> tuple
             "X must hold node numbers, one-dimensional integers, if graph is given, "
             f"got {type(X).__name__}"
         )
-    return whole, check_nodes(numbers, whole.num_nodes)
+    return graph, check_nodes(numbers, graph.num_nodes)

@@ -1,4 +1,4 @@
-"""The labels that users pass to `lgcn.LGCNClassifier`, as training needs them."""
+"""The labels and numbers that users pass to the estimators as `y`, as training needs them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _HOW = "-1, NaN and None mark entries without a label"
 
 
 class Targets(NamedTuple):
-    """The labels of nodes.
+    """The targets of nodes.
 
-    `y` holds class numbers (int64, -1 if unknown), or zeros and ones [nodes, labels] (uint8).
-    `known` marks the nodes that have a label, `classes` are the user's classes.
+    `y` holds class numbers (int64, -1 if unknown), zeros and ones [nodes, labels] (uint8), or the
+    numbers of a regression (float64, NaN if unknown). `known` marks the nodes that have a target,
+    `classes` are the user's classes.
     """
 
     y: Array
     known: Array
-    classes: Array
+    classes: Array = np.empty(0)
 
     def take(self, nodes: Tensor | None) -> Targets:
         """The labels of some nodes; `None` is all."""
@@ -41,7 +42,8 @@ class Targets(NamedTuple):
         """Labels for all nodes of a graph; all but `nodes` have none."""
         if len(torch.unique(nodes)) < len(nodes):
             raise UsageError("X must name each node once, got some node numbers several times")
-        y = np.full((num_nodes, *self.y.shape[1:]), -1 if self.y.ndim == 1 else 0, self.y.dtype)
+        unknown = np.nan if self.y.dtype.kind == "f" else -1 if self.y.ndim == 1 else 0
+        y = np.full((num_nodes, *self.y.shape[1:]), unknown, self.y.dtype)
         known = np.zeros(num_nodes, dtype=bool)
         y[nodes.numpy()], known[nodes.numpy()] = self.y, self.known
         return Targets(y, known, self.classes)
@@ -96,10 +98,14 @@ def unlabelled(values: Array) -> Array:
     return nothing
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas has its own None
+
+
 def _is_nothing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas has its own None
-        return True
-    return isinstance(value, int | float | np.number) and (value != value or value == -1)
+    return _is_missing(value) or (
+        isinstance(value, int | float | np.number) and (value != value or value == -1)
+    )
 
 
 def _one_type(values: Array) -> Array:
@@ -157,6 +163,51 @@ def graph_targets(graph: Graph, classes: Array | None = None) -> Targets:
     return read_targets(by_name, classes)
 
 
+def read_numbers(y: Any) -> Targets:
+    """Reads the targets of a regression, in any form that `lgcn.LGCNRegressor.fit` takes."""
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    values = y.toarray() if scipy.sparse.issparse(y) else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise UsageError(
+            f"y must hold one number per node, got shape {list(values.shape)}: fit one regressor "
+            "per column"
+        )
+    values = column_or_1d(values, warn=True)
+    if values.dtype.kind == "O":
+        values = np.array([np.nan if _is_missing(value) else value for value in values.tolist()])
+    try:
+        if values.dtype.kind not in "biufO":  # strings of digits would be read as numbers
+            raise TypeError
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"y must hold numbers, NaN if unknown, got {values.dtype}: for classes use "
+            "lgcn.LGCNClassifier"
+        ) from None
+    known = ~np.isnan(numbers)
+    if not known.any():
+        raise UsageError(
+            f"y must have some numbers, got none in {len(numbers)} entries: NaN and None mark "
+            "entries without one"
+        )
+    assert_all_finite(numbers[known], input_name="y")
+    return Targets(numbers, known)
+
+
+def graph_numbers(graph: Graph) -> Targets:
+    """The targets of a graph for a regression."""
+    if graph.y is None:
+        raise UsageError(f"{graph.name} has no targets (y); pass them as y=")
+    if not graph.y.is_floating_point():
+        raise UsageError(
+            f"y of {graph.name} must hold floating-point numbers, NaN if unknown, got "
+            f"{str(graph.y.dtype).removeprefix('torch.')}, which are classes: pass the numbers as "
+            "y=, or use lgcn.LGCNClassifier"
+        )
+    return read_numbers(graph.y)
+
+
 def split_masks(
     graph: Graph | None, labels: Targets, validation_fraction: float, seed: int
 ) -> dict[str, Any]:
@@ -180,10 +231,29 @@ def split_masks(
         if fraction == 0:
             val = train
         else:
-            train, val, _ = fraction_split(labels.y, train & known, fraction, 0.0, seed)
+            drawn = (train & known).numpy()
+            numbers = labels.y.dtype.kind == "f"
+            groups = _groups(labels.y, drawn, fraction) if numbers else labels.y
+            train, val, _ = fraction_split(groups, drawn, fraction, 0.0, seed)
             if not bool(val.any()):
+                few = (
+                    f"n_samples={drawn.sum()} is too few"
+                    if numbers
+                    else "no class has enough labels"
+                )
                 raise UsageError(
-                    "no class has enough labels to spare one for validation: label more nodes, or "
-                    "validate on the training nodes with validation_fraction=0"
+                    f"{few} to spare one for validation: label more nodes, or validate on the "
+                    "training nodes with validation_fraction=0"
                 )
     return {"train_mask": train, "val_mask": val, "test_mask": test}
+
+
+def _groups(y: Array, drawn: Array, fraction: float) -> Array:
+    """Groups of nodes with similar targets, up to ten, from which validation nodes are drawn.
+
+    So the targets of few validation nodes differ, which R² needs.
+    """
+    number = int(np.clip(drawn.sum() * min(fraction, 1 - fraction), 1, 10))
+    if number == 1:
+        return np.zeros(len(y), dtype=np.int64)
+    return np.searchsorted(np.quantile(y[drawn], np.arange(1, number) / number), y)

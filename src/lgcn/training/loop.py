@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,15 @@ CHECKPOINT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training: the model with the best weights, its specification, and the record."""
+    """A finished training: the model with the best weights, its specification, and the record.
+
+    The history is the losses and scores of the epochs.
+    """
 
     model: Module
     record: dict[str, Any]
     spec: ModelSpec
+    history: list[dict[str, Any]] = field(default_factory=list, kw_only=True)
 
     @property
     def test_score(self) -> float | None:
@@ -169,7 +173,7 @@ def train(
             metrics = run_metrics(plain, settings, scored, *final_scoring(record, scoring))
             with run.resumable():
                 run.finish(best, {**record, "history": state.history}, metrics)
-    return Result(model.eval(), record, spec)
+    return Result(model.eval(), record, spec, history=state.history)
 
 
 def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:

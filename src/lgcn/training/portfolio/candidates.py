@@ -44,8 +44,11 @@ class Candidate:
         found: float = self.record.get("temperature", 1.0)
         return found
 
-    def part(self, weight: float) -> Part:
-        return Part(self.entry.name, self.model, self.spec, weight, self.temperature)
+    def part(self, weight: float, graph: Graph) -> Part:
+        """The member of an ensemble, with the settings that it has on the graph."""
+        settings = self.settings.resolve(graph)
+        name, temperature = self.entry.name, self.temperature
+        return Part(name, self.model, self.spec, weight, temperature, settings, self.record)
 
 
 class HeldOut:

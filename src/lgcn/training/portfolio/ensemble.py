@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from lgcn.nn.rows import RowModel
 from lgcn.nn.whole_graph import embed, predict
 from lgcn.training.calibration import probabilities
 from lgcn.training.model_spec import ModelSpec
+from lgcn.training.settings import Settings
 from lgcn.utils.progress import OnProgress
 
 TINY = 1e-7  # the smallest probability whose logarithm is taken
@@ -33,6 +34,8 @@ class Part:
         spec: What it was built for; it may add features to a graph.
         weight: Its share.
         temperature: The softmax temperature that calibrates it.
+        settings: Its settings, with all automatic choices made; `None` if it was read from a file.
+        record: The record of its training.
     """
 
     name: str
@@ -40,6 +43,8 @@ class Part:
     spec: ModelSpec
     weight: float
     temperature: float = 1.0
+    settings: Settings | None = None
+    record: dict[str, Any] = field(default_factory=dict)
 
 
 class Ensemble(Module):

@@ -322,7 +322,7 @@ class _Portfolio:
         weights = select(predictions, self.held_out.y, self.held_out.judge, self.settings.seed)
         chosen = [(one, w) for one, w in zip(self.candidates, weights, strict=True) if w > 0]
         chosen.sort(key=lambda pair: -pair[1])
-        ensemble = Ensemble([one.part(weight) for one, weight in chosen]).eval()
+        ensemble = Ensemble([one.part(weight, self.graph) for one, weight in chosen]).eval()
         average = Average(self.held_out.task)
         for one, weight in chosen:
             average.add(one.scores, weight, one.temperature)
