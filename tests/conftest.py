@@ -9,6 +9,7 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "2")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -69,6 +70,9 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+PROGRESS = re.compile(r"training \w+ on |about .* left for |epoch \d+/\d+  ")
+
+
 class Output(NamedTuple):
     """What a command line printed."""
 
@@ -85,11 +89,12 @@ class Output(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The error, which is one line and all there is."""
+        """The error, which is one line and all there is, apart from lines about a training."""
         assert self.out == ""
-        assert self.err.count("\n") == 1
-        assert self.err.startswith("Error: ")
-        return self.err.removeprefix("Error: ").strip()
+        assert self.err.endswith("\n")
+        (line,) = [line for line in self.err.splitlines() if not PROGRESS.match(line)]
+        assert line.startswith("Error: ")
+        return line.removeprefix("Error: ").strip()
 
     def notes(self, about: str) -> list[str]:
         return [

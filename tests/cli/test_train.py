@@ -43,7 +43,7 @@ KEYS = {
 
 
 def test_train_prints_one_json_object(lgcn_, place: Path):
-    output = lgcn_("train", "--config", "small.toml", "--out", "a", "--json")
+    output = lgcn_("train", "--config", "small.toml", "--out", "a", "--json", "--quiet")
     assert output.code == 0
     record = output.json
     assert set(record) >= KEYS
@@ -118,6 +118,17 @@ def test_progress_goes_to_a_terminal_on_standard_error(lgcn_, monkeypatch: pytes
     assert set(output.json) >= KEYS
     assert "validation" in output.err
     assert "epoch" in output.err
+
+
+def test_progress_is_lines_without_a_terminal(lgcn_):
+    output = lgcn_("train", "--config", "small.toml", "--out", "a", "--json")
+    assert set(output.json) >= KEYS
+    first, *_, last = output.err.splitlines()
+    assert first.startswith("training LGCN on ")
+    assert first.endswith("on the whole graph")
+    epochs = output.json["epochs"]
+    assert last.startswith(f"epoch {epochs}/")
+    assert lgcn_("train", "--config", "small.toml", "--out", "b", "--quiet").err == ""
 
 
 def test_paths_are_printed_whole(lgcn_, place: Path):

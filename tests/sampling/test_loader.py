@@ -101,6 +101,19 @@ def test_each_root_serves_once_an_epoch(graph: Graph, n_init: int) -> None:
         assert sorted(itertools.chain(*served)) == graph.train_mask.nonzero().flatten().tolist()
 
 
+@pytest.mark.parametrize(("batch_size", "batches"), [(1, 3), (2, 2)])
+def test_an_epoch_can_have_fewer_subgraphs(graph: Graph, batch_size: int, batches: int) -> None:
+    options: dict[str, int] = {"n_init": 2, "max_nodes": 10, "batch_size": batch_size}
+    everything = list(SubgraphLoader(graph, **options).epoch(4))
+    assert len(everything) > batches
+    loader = SubgraphLoader(graph, **options, max_subgraphs=3)
+    some = list(loader.epoch(4))
+    assert len(some) == len(loader) == batches
+    for left, right in zip(some, everything, strict=False):
+        assert torch.equal(left.col, right.col)
+    assert len(SubgraphLoader(graph, **options, max_subgraphs=10**6)) == len(everything)
+
+
 def test_start_nodes_are_shuffled(graph: Graph) -> None:
     loader = SubgraphLoader(graph, n_init=10, max_nodes=None, max_hops=0)
     assert nodes_of(loader)[0] != nodes_of(loader)[0]

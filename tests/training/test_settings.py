@@ -340,7 +340,7 @@ def test_what_is_given_stays():
 
 
 def test_the_whole_graph_is_taken_up_to_a_size():
-    settings = Settings.create(training="auto", k=9)
+    settings = Settings.create(training="auto", k=9, max_epochs=1)
     assert settings.resolve(ring(WHOLE_GRAPH_VALUES // 10)).sampling.training == "whole"
     assert settings.resolve(ring(WHOLE_GRAPH_VALUES // 10 + 1)).sampling.training == "subgraph"
     # Of separate graphs, which come one after the other, the largest counts.
@@ -349,7 +349,7 @@ def test_the_whole_graph_is_taken_up_to_a_size():
 
 
 def test_large_graphs_are_evaluated_on_a_sample():
-    settings = Settings.create(k=9)
+    settings = Settings.create(k=9, training="subgraph")
     assert settings.resolve(ring(EVALUATED_VALUES // 10)).evaluation.evaluate_on == "graph"
     assert settings.resolve(ring(EVALUATED_VALUES // 10 + 1)).evaluation.evaluate_on == "sampled"
 

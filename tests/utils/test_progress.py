@@ -1,4 +1,4 @@
-"""The progress bar: what it says on a terminal, in a notebook, and its silence elsewhere."""
+"""Progress: what it says on a terminal, in a notebook, and as lines elsewhere."""
 
 import io
 import sys
@@ -46,6 +46,46 @@ def test_no_terminal_no_word() -> None:
     with epoch_progress(5, 2, console=Console(file=file, force_jupyter=False)) as on_epoch:
         assert on_epoch is None
     assert file.getvalue() == ""
+
+
+def test_lines_without_a_terminal_are_plain_and_whole() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_jupyter=False, width=20)
+    with epoch_progress(50, 20, show=True, console=console) as progress:
+        assert progress is not None
+        progress.start("training on [b]much[/b], and more than fits into a line", True)
+        progress(state(1))
+        progress(state(3))
+    first, *_, last = file.getvalue().splitlines()
+    assert first == "training on [b]much[/b], and more than fits into a line"
+    assert last.startswith("epoch 3/21  loss 1.500  validation 0.250 (best 0.750)")
+
+
+def test_an_interrupted_training_leaves_its_last_epoch() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_jupyter=False)
+
+    def train() -> None:
+        with epoch_progress(50, 20, show=True, console=console) as progress:
+            assert progress is not None
+            progress(state(1))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert file.getvalue().startswith("epoch 1/21")
+
+
+def test_a_terminal_shows_what_is_trained_on_and_a_long_estimate() -> None:
+    file, seconds = io.StringIO(), iter(range(0, 10**6, 100))
+    console = Console(file=file, force_terminal=True, force_jupyter=False, width=300)
+    with epoch_progress(50, 20, console=console, clock=lambda: next(seconds)) as progress:
+        assert progress is not None
+        progress.start("training on much", True)
+        progress.bar.refresh()  # type: ignore[attr-defined]
+        progress(state(1))
+    assert "training on much" in file.getvalue()
+    assert "about 82 min left for up to 50 epochs" in file.getvalue()
 
 
 @pytest.mark.parametrize(("show", "shown"), [(True, True), (False, False)])
@@ -99,12 +139,14 @@ def test_the_bar_never_says_that_more_is_done_than_there_is() -> None:
     assert "epoch 9/9" in file.getvalue()
 
 
-def test_steps_are_shown_on_a_terminal_only() -> None:
+def test_steps_are_a_bar_on_a_terminal_and_lines_elsewhere() -> None:
     file = io.StringIO()
     with step_progress(terminal(file)) as on_progress:
-        assert on_progress is not None
         on_progress("read edges", 3, 8)
     assert "38 %" in file.getvalue()
     assert "read edges" in file.getvalue()
-    with step_progress(Console(file=io.StringIO(), force_jupyter=False)) as on_progress:
-        assert on_progress is None
+    file, seconds = io.StringIO(), iter(range(100))
+    console = Console(file=file, force_jupyter=False)
+    with step_progress(console, clock=lambda: 10 * next(seconds)) as on_progress:
+        on_progress("read edges", 3, 8)
+    assert file.getvalue().startswith("read edges 37 %")

@@ -113,6 +113,9 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the run in --out.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show no progress and no estimate.")
+    ] = False,
     root: Root = None,
     as_json: Json = False,
     tables: dict[str, Any],
@@ -139,8 +142,16 @@ def train(
         root=root,
     )
     limits = prepared.settings.optimisation
-    with epoch_progress(limits.max_epochs, limits.patience, console=err) as on_epoch:
-        record = prepared.train(on_epoch, print_member)
+    show = None if quiet else print_member
+    with epoch_progress(
+        limits.max_epochs,
+        limits.patience,
+        max_steps=limits.max_steps,
+        show=not quiet,
+        console=err,
+        words="shell",
+    ) as progress:
+        record = prepared.train(progress, None if progress is None else progress.start, show)
     record = {key: value for key, value in record.items() if key != "history"}
     metrics = prepared.run.metrics()
     if as_json:

@@ -45,8 +45,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         activation: `"none"`, `"relu"`, `"elu"` or `"gelu"`.
         lr: Learning rate.
         weight_decay: L2 factor.
-        training: `"whole"`, `"subgraph"` or `"auto"`, which trains on the whole graph while
-            nodes times (k + 1) is at most two million. (default: `"auto"`)
+        training: `"whole"`, `"subgraph"` or `"auto"`, which trains on the whole graph unless that
+            would need much time or memory. (default: `"auto"`)
         max_nodes: Number of nodes of a sub-graph.
         max_epochs: Largest number of epochs.
         patience: Number of epochs without a better validation score before training stops.
@@ -75,7 +75,8 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             from NumPy's global generator. (default: `None`)
         warm_start: Start `fit` from the weights of the previous fit, with its classes.
             (default: `False`)
-        verbose: Whether to show a progress bar. (default: in terminals and notebooks)
+        verbose: Whether to show progress: a bar, or plain lines on standard error if there is no
+            terminal. (default: in terminals and notebooks)
 
     Attributes:
         classes_: The classes; the numbers of the labels if a node can have several.

@@ -22,6 +22,7 @@ class BatchOptions(TypedDict, total=False):
     roots: Tensor | Sequence[int] | None
     batch_size: int
     resample: bool
+    max_subgraphs: int | None
     keep_degree: bool
     seed: int
     num_workers: int
@@ -39,6 +40,8 @@ class BatchLoader(ABC):
             nodes, or all nodes if there is no training mask)
         batch_size: Sub-graphs per mini-batch, put side by side as one graph. (default: 1)
         resample: Select new sub-graphs in each epoch, rather than once. (default: `True`)
+        max_subgraphs: Sub-graphs per epoch at most, rounded up to whole batches. Others wait for a
+            later epoch. (default: no limit)
         keep_degree: Normalise with the degrees of the whole graph. (default: `True`)
         seed: Random seed. (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
@@ -52,12 +55,15 @@ class BatchLoader(ABC):
         roots: Tensor | Sequence[int] | None = None,
         batch_size: int = 1,
         resample: bool = True,
+        max_subgraphs: int | None = None,
         keep_degree: bool = True,
         seed: int = 0,
         num_workers: int = 1,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if max_subgraphs is not None and max_subgraphs < 1:
+            raise ValueError(f"max_subgraphs must be at least 1, got {max_subgraphs}")
         if num_workers < 0:
             raise ValueError(f"num_workers must not be negative, got {num_workers}")
         if roots is None:
@@ -69,6 +75,7 @@ class BatchLoader(ABC):
         self.graph = graph
         self.batch_size = batch_size
         self.resample = resample
+        self.max_subgraphs = max_subgraphs
         self.keep_degree = keep_degree
         self.seed = seed
         self.num_workers = num_workers
@@ -93,7 +100,10 @@ class BatchLoader(ABC):
 
     def __len__(self) -> int:
         """Batches per epoch."""
-        return -(-self._num_subgraphs // self.batch_size)
+        subgraphs = self._num_subgraphs
+        if self.max_subgraphs is not None:
+            subgraphs = min(subgraphs, self.max_subgraphs)
+        return -(-subgraphs // self.batch_size)
 
     def __iter__(self) -> Iterator[Graph]:
         """The batches of the next epoch."""
@@ -117,7 +127,7 @@ class BatchLoader(ABC):
         return self._made / self._seconds * max(self.num_workers, 1)
 
     def _prepare(self, epoch: int) -> Iterator[Graph]:
-        plan = self._plan(epoch)
+        plan = self._plan(epoch)[: len(self) * self.batch_size]
 
         def batch(number: int) -> Graph:
             started = time.perf_counter()

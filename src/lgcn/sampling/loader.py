@@ -40,6 +40,8 @@ class SubgraphLoader(BatchLoader):
         max_hops: Number of iterations. (default: no limit)
         batch_size: Sub-graphs per mini-batch, put side by side as one graph. (default: 1)
         resample: Select new sub-graphs in each epoch, rather than once. (default: `True`)
+        max_subgraphs: Sub-graphs per epoch at most, rounded up to whole batches. Other start nodes
+            wait for a later epoch. (default: no limit)
         keep_degree: Normalise with the degrees of the whole graph. (default: `True`)
         start_nodes: How often each root is drawn as a start node. `"uniform"`: once per epoch;
             the loss of a batch is the mean over all its training nodes. `"balanced"`: each class
@@ -71,6 +73,7 @@ class SubgraphLoader(BatchLoader):
         max_hops: int | None = None,
         batch_size: int = 1,
         resample: bool = True,
+        max_subgraphs: int | None = None,
         keep_degree: bool = True,
         start_nodes: str = "uniform",
         seed: int = 0,
@@ -81,6 +84,7 @@ class SubgraphLoader(BatchLoader):
             roots=roots,
             batch_size=batch_size,
             resample=resample,
+            max_subgraphs=max_subgraphs,
             keep_degree=keep_degree,
             seed=seed,
             num_workers=num_workers,

@@ -1,7 +1,16 @@
-"""Choices that the settings leave to the graph: ``training``, ``evaluate_on`` and ``labels``."""
+"""Choices that the settings leave to the graph: ``training``, ``evaluate_on`` and ``labels``.
+
+They depend on counts, never on a clock: one seed gives one model, whatever else the machine does.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from lgcn.graph import Graph
 from lgcn.graph.statistics import labels_per_class, neighbour_agreement
+from lgcn.training.groups import LGCNSettings
+
+if TYPE_CHECKING:
+    from lgcn.training.settings import Settings
 
 # training=auto takes the whole graph up to this many selected values per feature,
 # nodes x (k + 1). Each LGCL and view keeps that many numbers per feature until the backward pass:
@@ -9,9 +18,24 @@ from lgcn.graph.statistics import labels_per_class, neighbour_agreement
 # (benchmarks/fit_memory.py). Sub-graphs can cost accuracy: four points of 54 on wordnet31, which is
 # half as large.
 WHOLE_GRAPH_VALUES = 2_000_000
-# evaluate_on=auto takes it up to this many: no backward pass needs them, but an epoch should not
-# wait seconds for its scores.
+# ... and up to this much work in all epochs (ModelSettings.work), by the kind of device. A CPU core
+# does about 770 million per second, so that two cores take forty minutes; a GPU is a hundred times
+# as fast. Sub-graphs of 2000 nodes come close to their best score with a third of it
+# (docs/evidence/performance.md).
+WORK = {"cpu": 35 * 10**11, "cuda": 35 * 10**13}
+SUBGRAPH_SHARE = 3
+# evaluate_on=auto takes it up to this many values: no backward pass needs them, but an epoch should
+# not wait seconds for its scores.
 EVALUATED_VALUES = 4_000_000
+# An epoch has at least so many sub-graphs.
+FEWEST_SUBGRAPHS = 2
+# Nodes of a sub-graph for networks that average over several steps of propagation. In sub-graphs of
+# 2000 nodes, five steps smooth less than in prediction, which cost seven points of 82
+# (docs/evidence/performance.md).
+DIFFUSION_NODES = 20_000
+# Nodes of a sub-graph per start node. With a quarter of the nodes as start nodes, sub-graphs of
+# large graphs hold few of a node's neighbours, and prediction, which sees all, is worse for it.
+ROOM = 40
 # labels=auto calls labels many from this number of training nodes per class on.
 MANY_LABELS = 400
 # Neighbours agree if they are of one class more often than by chance, by at least this share of the
@@ -43,3 +67,117 @@ def neighbours_agree(graph: Graph) -> bool:
 def largest_graph(graph: Graph) -> int:
     """Nodes of the graph, or of the largest one if there are several separate graphs."""
     return graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
+
+
+def device_kind(name: str) -> str:
+    """The kind of a device: ``"cpu"`` or ``"cuda"``. ``"auto"`` is a GPU if there is one."""
+    if name == "auto":
+        import torch
+
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return "cuda" if name.startswith("cuda") else "cpu"
+
+
+def whole_graph_work(graph: Graph, settings: "Settings") -> int:
+    """Work of all epochs on the whole graph."""
+    chosen = settings.optimisation
+    epochs = chosen.max_epochs if chosen.max_steps is None else _epochs(graph, settings)
+    return epochs * chosen.views * settings.model.work(graph.num_nodes, graph.num_edges)
+
+
+def _epochs(graph: Graph, settings: "Settings") -> int:
+    """Epochs on whole graphs; a step is one of the separate graphs."""
+    chosen = settings.optimisation
+    assert chosen.max_steps is not None
+    return min(chosen.max_epochs, -(-chosen.max_steps // graph.num_graphs))
+
+
+def training_choice(graph: Graph, settings: "Settings") -> dict[str, Any]:
+    """What ``training=auto`` means for a graph: settings by flat name.
+
+    Whole graphs train best. Sub-graphs replace them if the whole graph would need too much memory
+    or work. Their number per epoch is then limited, so that all epochs together stay within a part
+    of that work, and scores of all nodes are computed after every few epochs.
+
+    Args:
+        graph: The graph.
+        settings: The settings, in which k is chosen.
+    """
+    values = largest_graph(graph) * settings.model.values_per_feature
+    budget = WORK[device_kind(settings.hardware.device)]
+    if values <= WHOLE_GRAPH_VALUES and whole_graph_work(graph, settings) <= budget:
+        return {"training": "whole"}
+    found: dict[str, Any] = {"training": "subgraph"}
+    if settings.dataset == "store":  # a light network, whose epochs and scores stay as they are
+        return found
+    model = settings.model
+    diffuses = isinstance(model, LGCNSettings) and model.classifier == "diffusion" and model.hops
+    if diffuses and "max_nodes" not in settings.given:
+        found["max_nodes"] = DIFFUSION_NODES
+        settings = settings._with(max_nodes=DIFFUSION_NODES)
+    max_nodes = settings.sampling.max_nodes
+    bfs = settings.sampling.sampler == "bfs"
+    if bfs and settings.sampling.n_init is None and max_nodes is not None:
+        found["n_init"] = max(1, max_nodes // ROOM)
+    subgraphs = settings.sampling.subgraphs_per_epoch
+    if subgraphs is None:
+        work = settings.optimisation.max_epochs * _subgraph_work(graph, settings)
+        subgraphs = max(FEWEST_SUBGRAPHS, budget // SUBGRAPH_SHARE // max(1, work))
+        found["subgraphs_per_epoch"] = subgraphs
+    if "evaluate_every" not in settings.given:
+        found["evaluate_every"] = _epochs_per_evaluation(graph, settings, subgraphs)
+    return found
+
+
+def _subgraph_work(graph: Graph, settings: "Settings") -> int:
+    """Work of a step on a sub-graph that is as dense as the graph itself."""
+    nodes = min(settings.sampling.max_nodes or graph.num_nodes, graph.num_nodes)
+    entries = graph.num_edges * nodes // max(graph.num_nodes, 1)
+    return settings.optimisation.views * settings.model.work(nodes, entries)
+
+
+def _epochs_per_evaluation(graph: Graph, settings: "Settings", subgraphs: int) -> int:
+    """Epochs whose steps are at least twice the work of scoring all nodes.
+
+    A forward pass is a third of a step, and graphs that are too large are scored on a sample.
+    """
+    values = largest_graph(graph) * settings.model.values_per_feature
+    if settings.evaluation.evaluate_on != "graph" and values > EVALUATED_VALUES:
+        return 1
+    scoring = settings.model.work(graph.num_nodes, graph.num_edges) // 3
+    return max(1, -(-2 * scoring // max(1, subgraphs * _subgraph_work(graph, settings))))
+
+
+def why_subgraphs(graph: Graph, settings: "Settings") -> str:
+    """Why ``training=auto`` takes sub-graphs, in a few words."""
+    values = largest_graph(graph) * settings.model.values_per_feature
+    if values > WHOLE_GRAPH_VALUES:
+        return "the whole graph would need much memory"
+    place = "GPU" if device_kind(settings.hardware.device) == "cuda" else "CPU"
+    return f"the whole graph would be slow on a {place}"
+
+
+def describe(graph: Graph, settings: "Settings", given: "Settings") -> str:
+    """What is trained on, in one line: the graph, and how steps see it.
+
+    Args:
+        graph: The graph.
+        settings: The settings, with all choices made.
+        given: The settings as they were given.
+    """
+    neighbours = graph.num_edges / max(graph.num_nodes, 1)
+    train = 0 if graph.train_mask is None else int(graph.train_mask.sum())
+    line = (
+        f"training {settings.model.name.upper()} on {graph.num_nodes:,} nodes with "
+        f"{neighbours:.1f} neighbours on average, {graph.num_features:,} features, "
+    )
+    if graph.y is not None and not graph.y.is_floating_point():
+        line += f"{graph.num_classes:,} {'labels' if graph.multi_label else 'classes'}, "
+    line += f"{train:,} training nodes"
+    if settings.sampling.training == "whole":
+        return f"{line}; on the whole graph"
+    size = settings.sampling.max_nodes
+    line += "; on sub-graphs" if size is None else f"; on sub-graphs of up to {size:,} nodes"
+    if given.sampling.training == "auto":
+        line += f", because {why_subgraphs(graph, settings)} (training=auto)"
+    return line

@@ -149,6 +149,19 @@ class ModelSettings(Group):
         """Values that training keeps per node and feature; ``training=auto`` depends on it."""
         return 9
 
+    def work(self, nodes: int, entries: int) -> int:
+        """Work of a training step; ``training=auto`` depends on it.
+
+        The unit is a comparison of one feature along one entry of the adjacency. A value of a layer
+        for a node, kept for the backward pass, costs about 15 of these
+        (docs/evidence/performance.md).
+
+        Args:
+            nodes: Nodes of the graph.
+            entries: Entries of its adjacency.
+        """
+        return self.num_layers * self.hidden_channels * (entries + 15 * nodes)
+
     def options(self) -> dict[str, Any]:
         """The arguments of the network's class."""
         if self.input_scale is None:
@@ -218,6 +231,18 @@ class LGCNSettings(ModelSettings):
             raise _unresolved("k")
         return self.k + 1
 
+    def work(self, nodes: int, entries: int) -> int:
+        if self.k is None:
+            raise _unresolved("k")
+        width, total = self.hidden_channels, 0
+        for _ in range(self.num_layers):
+            # Sums over neighbours, such as the mean, cost half as much as a selection.
+            total += width * (entries + self.mean * entries // 2)
+            total += width * 15 * nodes * (self.k + 1 + self.mean)
+            width += width if self.cnn == "shared" else self.lgcl_channels
+        sums = {"diffusion": self.hops, "none": 0}.get(self.classifier, 1)
+        return total + sums * width * entries // 2
+
     def options(self) -> dict[str, Any]:
         if self.k is None:
             raise _unresolved("k")
@@ -255,6 +280,12 @@ class ResidualSettings(ModelSettings):
         per_layer = self.k + 1 if self.aggregate == "lgcl" else 4
         return per_layer * max(1, self.num_layers // 4)
 
+    def work(self, nodes: int, entries: int) -> int:
+        lgcl = self.aggregate == "lgcl"
+        of_entry = 0 if self.aggregate == "none" else entries + lgcl * entries // 2
+        of_node = 15 * nodes * (self.k + 2 if lgcl else 1)
+        return self.num_layers * self.hidden_channels * (of_entry + of_node)
+
 
 class BoostingSettings(ModelSettings):
     """Gradient-boosted trees, see `lgcn.nn.boosted_trees.BoostedTrees`.
@@ -286,8 +317,8 @@ class SamplingSettings(Group):
 
     training: Literal["subgraph", "whole", "auto"] = Field(
         "auto",
-        description="train on sub-graphs or whole graphs (auto: whole while nodes x (k + 1) is at "
-        "most 2 million)",
+        description="train on sub-graphs or whole graphs (auto: whole, unless that needs much time "
+        "or memory)",
     )
     max_nodes: Int | None = Field(2000, ge=1, description="nodes of a sub-graph, N_s")
     n_init: Int | None = Field(
@@ -298,6 +329,12 @@ class SamplingSettings(Group):
         None, ge=0, description="iterations of growth (the released program has 1)"
     )
     resample: bool = Field(True, description="select new sub-graphs in each epoch")
+    subgraphs_per_epoch: Int | None = Field(
+        None,
+        ge=1,
+        description="sub-graphs per epoch at most (none: until each training node has started one; "
+        "training=auto limits them)",
+    )
     subgraphs_per_batch: Int = Field(1, ge=1, description="sub-graphs in a mini-batch")
     sampler: Literal["bfs", "clusters", "walks", "neighbors"] = Field(
         "bfs",

@@ -18,6 +18,7 @@ from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.checkpoints import restore, save
 from lgcn.training.checks import check_k, check_metric, check_trainable
+from lgcn.training.choose import describe
 from lgcn.training.divergence import check_finite
 from lgcn.training.evaluation import (
     SplitScores,
@@ -39,7 +40,7 @@ from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
 from lgcn.training.weights import training_graph
 from lgcn.utils.generators import Generators, initializing_from, random_seed
-from lgcn.utils.progress import OnEpoch
+from lgcn.utils.progress import OnEpoch, OnStart
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -71,6 +72,7 @@ def train(
     resume: bool = False,
     overwrite: bool = True,
     on_epoch: OnEpoch | None = None,
+    on_start: OnStart | None = None,
     weights: Mapping[str, Tensor] | None = None,
     deadline: float | None = None,
 ) -> Result:
@@ -84,6 +86,8 @@ def train(
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
         overwrite: Replace a run that is in ``out``, unless ``resume``. (default: ``True``)
         on_epoch: Called after every epoch with the `State`, to show progress. (default: none)
+        on_start: Called before the first epoch with a line that says what is trained on, and
+            whether steps are on whole graphs. (default: none)
         weights: The ``state_dict`` to start from, of a model of the same sizes.
             (default: drawn by the seed)
         deadline: Stop after the epoch in which `time.monotonic` passes this, with the best weights
@@ -96,7 +100,7 @@ def train(
     if resume and weights is not None:
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
     check_trainable(graph, settings)
-    settings = settings.resolve(graph)
+    given, settings = settings, settings.resolve(graph)
     plain = graph  # as it was given, for the baselines
     spec = ModelSpec.of(graph, settings)
     graph = spec.prepare(graph)
@@ -123,6 +127,8 @@ def train(
             stack.enter_context(
                 run.begin(settings, spec, graph.encoder, split, overwrite=overwrite)
             )
+        if on_start is not None:
+            on_start(describe(graph, settings, given), settings.sampling.training == "whole")
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
         while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):

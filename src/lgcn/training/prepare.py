@@ -14,7 +14,7 @@ from lgcn.datasets.graph_source import GraphSource
 from lgcn.errors import DataError, Interrupted, TrainingInterrupted, UsageError
 from lgcn.training.run_folder import Run
 from lgcn.training.settings import Settings, merge_settings
-from lgcn.utils.progress import OnEpoch
+from lgcn.utils.progress import OnEpoch, OnStart
 
 
 def read_settings(
@@ -42,12 +42,15 @@ class PreparedTraining:
     overwrite: bool
 
     def train(
-        self, on_epoch: OnEpoch | None = None, on_member: Callable[[Any], None] | None = None
+        self,
+        on_epoch: OnEpoch | None = None,
+        on_start: OnStart | None = None,
+        on_member: Callable[[Any], None] | None = None,
     ) -> dict[str, Any]:
         """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
         Args:
-            on_epoch: See `lgcn.training.train`. (default: none)
+            on_epoch, on_start: See `lgcn.training.train`. (default: none)
             on_member: See `lgcn.training.portfolio.train_portfolio`. (default: none)
         """
         if self.resume and self.run.finished:
@@ -64,6 +67,7 @@ class PreparedTraining:
                 resume=self.resume,
                 overwrite=self.overwrite,
                 on_epoch=on_epoch,
+                on_start=on_start,
                 on_member=on_member,
             ).record
         except KeyboardInterrupt:

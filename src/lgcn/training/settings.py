@@ -200,13 +200,14 @@ class Settings(Group):
         - ``k=None`` becomes a number chosen by the degrees (``lgcn.graph.statistics.suggest_k``).
         - ``input_scale=None`` becomes one over the typical length of a node's features, with those
           that ``structural_features`` and ``positions`` add.
-        - ``training="auto"`` becomes ``"whole"`` if the nodes of the largest graph, times k + 1,
-          are at most two million, else ``"subgraph"``.
-        - ``evaluate_on="auto"`` becomes ``"graph"`` if they are at most four million, else
-          ``"sampled"``.
+        - ``training="auto"`` becomes ``"whole"``, or ``"subgraph"`` if the whole graph would need
+          too much memory or work on the device. ``subgraphs_per_epoch`` then limits the work of
+          all epochs, and ``evaluate_every`` that of scoring all nodes.
+        - ``evaluate_on="auto"`` becomes ``"graph"`` if the nodes of the largest graph, times
+          k + 1, are at most four million, else ``"sampled"``.
         """
         from lgcn.graph.statistics import suggest_k
-        from lgcn.training.choose import EVALUATED_VALUES, WHOLE_GRAPH_VALUES, largest_graph
+        from lgcn.training.choose import EVALUATED_VALUES, largest_graph, training_choice
         from lgcn.training.structure import prepared_length
 
         settings = self._for_labels(graph)
@@ -222,11 +223,10 @@ class Settings(Group):
                 settings = settings._with(k=suggest_k(graph))
         if model.input_scale is None:
             settings = settings._with(input_scale=1 / prepared_length(graph, self))
-        values = largest_graph(graph) * settings.model.values_per_feature
         if settings.sampling.training == "auto":
-            whole = values <= WHOLE_GRAPH_VALUES
-            settings = settings._with(training="whole" if whole else "subgraph")
+            settings = settings._with(**training_choice(graph, settings))
         if settings.evaluation.evaluate_on == "auto":
+            values = largest_graph(graph) * settings.model.values_per_feature
             whole = values <= EVALUATED_VALUES
             settings = settings._with(evaluate_on="graph" if whole else "sampled")
         return settings

@@ -50,6 +50,8 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
         "roots": graph.train_mask,
         "batch_size": sampling.subgraphs_per_batch,
         "resample": sampling.resample,
+        # Without new sub-graphs in each epoch, those left out would never be trained on.
+        "max_subgraphs": sampling.subgraphs_per_epoch if sampling.resample else None,
         "keep_degree": sampling.keep_degree,
         "seed": settings.seed,
         "num_workers": settings.hardware.num_workers,

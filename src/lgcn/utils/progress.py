@@ -1,11 +1,22 @@
-"""Progress of long work: the callbacks that report it, and bars in terminals and notebooks."""
+"""Progress of long work: the callbacks that report it, bars in terminals, lines elsewhere."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lgcn.utils.log_lines import (
+    LONG_SECONDS,
+    Clock,
+    EpochLines,
+    Estimate,
+    StepLines,
+    last_epoch,
+    scores,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,19 +28,30 @@ if TYPE_CHECKING:
 OnProgress = Callable[[str, int, int], None]
 # Called after every epoch with the state of the training.
 OnEpoch = Callable[["State"], None]
+# Called before the first epoch with what is trained on, and whether steps are on whole graphs.
+OnStart = Callable[[str, bool], None]
+
+
+class EpochProgress(Protocol):
+    """Shows the progress of a training: both callbacks of `lgcn.training.train`."""
+
+    def __call__(self, state: State) -> None: ...
+
+    def start(self, text: str, whole: bool) -> None: ...
 
 
 @contextmanager
-def step_progress(console: Console) -> Iterator[OnProgress | None]:
-    """Shows a bar over the steps of long work while the block runs; only on a terminal.
+def step_progress(console: Console, *, clock: Clock = time.monotonic) -> Iterator[OnProgress]:
+    """Shows a bar over the steps of long work while the block runs; lines if there is no terminal.
 
-    Gives the callback that moves the bar, `None` if there is no terminal.
+    Gives the callback that reports the progress. Short work gets no lines.
 
     Args:
         console: Where to show it.
+        clock: Gives seconds. (default: `time.monotonic`)
     """
     if not console.is_terminal:
-        yield None
+        yield StepLines(_writer(console), clock)
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -51,17 +73,24 @@ def epoch_progress(
     max_epochs: int,
     patience: int,
     *,
+    max_steps: int | None = None,
     show: bool | None = None,
     console: Console | None = None,
-) -> Iterator[OnEpoch | None]:
-    """Shows a bar over the epochs while the block runs.
+    words: str = "python",
+    clock: Clock = time.monotonic,
+) -> Iterator[EpochProgress | None]:
+    """Shows a bar over the epochs while the block runs; plain lines if there is no terminal.
 
-    Gives the callback for `lgcn.training.train`, `None` if nothing is shown.
+    Gives the callbacks for `lgcn.training.train`, `None` if nothing is shown.
 
     Args:
         max_epochs, patience: Those of the training. They bound the number of epochs left.
-        show: Whether to show a bar. (default: in terminals and notebooks)
+        max_steps: Steps at most. (default: no limit)
+        show: Whether to show anything. (default: in terminals and notebooks)
         console: Where to show it. (default: standard error, or the notebook)
+        words: Whose advice is given when it will take long, `"shell"` or `"python"`.
+            (default: `"python"`)
+        clock: Gives seconds. (default: `time.monotonic`)
     """
     if console is None:
         from rich.console import Console
@@ -72,10 +101,18 @@ def epoch_progress(
     if not show:
         yield None
         return
+    estimate = Estimate(max_epochs, max_steps, words=words, clock=clock)
     # In notebooks, Rich draws with ipywidgets. That leaves an empty Output() in the cell, and
     # without ipywidgets only a warning that they are missing.
     if console.is_jupyter:
-        yield _notebook_line(max_epochs, patience)
+        yield _NotebookLine(max_epochs, patience, estimate)
+        return
+    if not console.is_terminal:
+        lines = EpochLines(_writer(console), max_epochs, patience, estimate, clock)
+        try:
+            yield lines
+        finally:  # also if the training is interrupted
+            lines.finish()
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -85,40 +122,64 @@ def epoch_progress(
         TextColumn("{task.description}"),
         TimeRemainingColumn(),
     )
-    # In a file or a pipe, with show=True, the last state stays as one line.
-    with Progress(*columns, console=console, transient=console.is_terminal) as bar:
-        task = bar.add_task("", total=max_epochs)
-
-        def on_epoch(state: State) -> None:
-            last = _last_epoch(state, max_epochs, patience)
-            bar.update(task, completed=state.epoch, total=last, description=_scores(state))
-
-        yield on_epoch
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield _Bar(bar, max_epochs, patience, estimate)
 
 
-def _notebook_line(max_epochs: int, patience: int) -> OnEpoch:
+def _writer(console: Console) -> Callable[[str], None]:
+    """Writes plain lines: neither wrapped nor with markup."""
+
+    def write(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    return write
+
+
+class _Bar:
+    """A bar in a terminal. The estimate of a long training is a line above it."""
+
+    def __init__(self, bar: Any, max_epochs: int, patience: int, estimate: Estimate) -> None:
+        self.bar = bar
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.estimate = estimate
+        self.task = bar.add_task("", total=max_epochs)
+
+    def start(self, text: str, whole: bool) -> None:
+        from rich.markup import escape
+
+        self.estimate.whole = whole
+        self.estimate.begin()
+        self.bar.update(self.task, description=escape(text))  # until there is a score
+
+    def __call__(self, state: State) -> None:
+        estimate = self.estimate.after(state)
+        if estimate is not None and (self.estimate.seconds or 0.0) >= LONG_SECONDS:
+            _writer(self.bar.console)(estimate)
+        last = last_epoch(state, self.max_epochs, self.patience)
+        self.bar.update(self.task, completed=state.epoch, total=last, description=scores(state))
+
+
+class _NotebookLine:
     """One line of plain text in a notebook's cell, replaced after every epoch."""
-    ipython: Any = import_module("IPython.display")
-    handle = ipython.display({"text/plain": "epoch 0"}, raw=True, display_id=True)
 
-    def on_epoch(state: State) -> None:
-        last = _last_epoch(state, max_epochs, patience)
-        text = f"epoch {state.epoch}/{last}  {_scores(state)}"
-        handle.update({"text/plain": text}, raw=True)
+    def __init__(self, max_epochs: int, patience: int, estimate: Estimate) -> None:
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.estimate = estimate
+        ipython: Any = import_module("IPython.display")
+        self.handle = ipython.display({"text/plain": "epoch 0"}, raw=True, display_id=True)
+        self.long = ""  # the estimate, if it is long
 
-    return on_epoch
+    def start(self, text: str, whole: bool) -> None:
+        self.estimate.whole = whole
+        self.estimate.begin()
+        self.handle.update({"text/plain": text}, raw=True)
 
-
-def _last_epoch(state: State, max_epochs: int, patience: int) -> int:
-    """The last epoch if the validation score does not improve any more."""
-    return max(state.epoch, min(max_epochs, max(state.best_epoch, 1) + patience))
-
-
-def _scores(state: State) -> str:
-    if not state.history:
-        return ""
-    now = state.history[-1]
-    return (
-        f"loss {now['train_loss']:.3f}  validation {now['val_score']:.3f} "
-        f"(best {state.best_val_score:.3f})" + (f"  {state.rates}" if state.rates else "")
-    )
+    def __call__(self, state: State) -> None:
+        estimate = self.estimate.after(state)
+        if estimate is not None and (self.estimate.seconds or 0.0) >= LONG_SECONDS:
+            self.long = f"\n{estimate}"
+        last = last_epoch(state, self.max_epochs, self.patience)
+        text = f"epoch {state.epoch}/{last}  {scores(state)}{self.long}"
+        self.handle.update({"text/plain": text}, raw=True)

@@ -38,7 +38,7 @@ pytestmark = PRINTS_WARNINGS
 
 
 def test_two_commands_from_two_tables_to_predictions(lgcn_):
-    output = lgcn_("train", *TOPIC, "--out", "runs/mine", "--set", "max_epochs=30")
+    output = lgcn_("train", *TOPIC, "--out", "runs/mine", "--set", "max_epochs=30", "--quiet")
     assert output.code == 0
     assert output.err == ""
     assert "lgcn predict runs/mine --output FILE.csv" in output.out
@@ -60,7 +60,7 @@ def test_two_commands_from_two_tables_to_predictions(lgcn_):
 
 
 def test_train_prints_one_json_object(lgcn_, place: Path):
-    output = lgcn_("train", *TOPIC, *RUN, "--json")
+    output = lgcn_("train", *TOPIC, *RUN, "--json", "--quiet")
     record = output.json
     assert output.err == ""
     assert (record["dataset"], record["graph"], record["metric"]) == ("tables", "nodes", "accuracy")

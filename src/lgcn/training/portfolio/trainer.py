@@ -40,7 +40,7 @@ from lgcn.training.split_file import check_split, split_of
 from lgcn.training.state import Rates, State
 from lgcn.utils.durations import format_duration, parse_duration
 from lgcn.utils.memory import release_memory
-from lgcn.utils.progress import OnEpoch
+from lgcn.utils.progress import OnEpoch, OnStart
 
 OnMember = Callable[[Entry], None]
 
@@ -83,12 +83,14 @@ def train_as_asked(
     resume: bool = False,
     overwrite: bool = True,
     on_epoch: OnEpoch | None = None,
+    on_start: OnStart | None = None,
     on_member: OnMember | None = None,
 ) -> Result:
     """Trains what the settings ask for: a portfolio, the better of two settings, or one model.
 
     Args:
-        graph, settings, out, resume, overwrite, on_epoch: See `lgcn.training.train`.
+        graph, settings, out, resume, overwrite, on_epoch, on_start: See `lgcn.training.train`.
+            Of a portfolio, only members are told.
         on_member: Called after every member of a portfolio with its row of the leaderboard.
             (default: none)
     """
@@ -96,8 +98,8 @@ def train_as_asked(
     stored = resume and out is not None and Run(out).is_portfolio
     asked = settings.time_limit is not None or settings.max_trials is not None
     if stored or asked or settings_by_validation(settings, graph):
-        return train_portfolio(graph, settings, **common, on_epoch=on_epoch, on_member=on_member)
-    return train(graph, settings, **common, on_epoch=on_epoch)
+        return train_portfolio(graph, settings, **common, on_member=on_member)
+    return train(graph, settings, **common, on_epoch=on_epoch, on_start=on_start)
 
 
 def train_portfolio(
