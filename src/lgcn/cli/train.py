@@ -124,7 +124,12 @@ def train(
     from lgcn.datasets.graph_source import choose_source
     from lgcn.training.prepare import prepare_training, read_settings
 
-    flags = {"preset": preset, "seed": seed, "memory": memory, "max_steps": max_steps}
+    flags: dict[str, Any] = {
+        "preset": preset,
+        "seed": seed,
+        "memory": memory,
+        "max_steps": max_steps,
+    }
     flags |= {"time_limit": time_limit}
     flags |= {
         "baselines": baselines,
@@ -160,8 +165,8 @@ def train(
     _print_record(record)
     if metrics is not None:
         print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
-    folder = record["out"]
-    print_line(f"saved in {folder}; next: lgcn predict {shlex.quote(folder)} --output FILE.csv")
+    saved = str(record["out"])
+    print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output FILE.csv")
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:
