@@ -132,3 +132,11 @@ def test_info_of_a_store(lgcn_, store: Path):
     assert record["nodes"] == 400
     assert record["undirected_edges"] == graph.num_edges // 2
     assert record["train_nodes"] == int(graph.train_mask.sum())
+
+
+def test_info_of_a_directed_store(lgcn_, place: Path):
+    (place / "edges.csv").write_text("source,target\n0,1\n1,2\n2,0\n")
+    assert lgcn_("import", "one-way", "--edges", "edges.csv", "--directed").code == 0
+    record = lgcn_("data", "info", "one-way", "--json").json
+    assert record["directed_edges"] == 3
+    assert "undirected_edges" not in record

@@ -1,5 +1,7 @@
 """What `lgcn settings` lists."""
 
+from pathlib import Path
+
 from lgcn.cli.settings import COMMON
 from lgcn.training import Settings
 from lgcn.training.settings import GROUPS
@@ -48,3 +50,15 @@ def test_settings_of_a_preset_on_a_data_set(lgcn_):
     assert output.code == 2
     assert "'coar'" in output.err
     assert "'cora'" in output.err
+
+
+def test_wrong_names_get_the_nearest_right_one(lgcn_, place: Path):
+    assert "'tables'" in lgcn_("settings", "--dataset", "tabels").err
+    assert "'model.k'" in lgcn_("settings", "--set", "modell.k=3").err
+    (place / "mine.toml").write_text("kk = 3")
+    output = lgcn_("train", "--config", "mine.toml")
+    assert output.code == 2
+    assert "mine.toml" in output.err
+    assert "'kk'" in output.err
+    (place / "mine.toml").write_text("[optimisation]\nlrr = 3")
+    assert "mine.toml" in lgcn_("train", "--config", "mine.toml").err

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from lgcn.cli.options import Json
 from lgcn.cli.output import out, print_json
+from lgcn.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from lgcn.training.settings import Settings
@@ -42,11 +43,10 @@ def settings(
     as_json: Json = False,
 ) -> None:
     """The settings that --set and config files take, with their defaults."""
-    from lgcn.datasets import describe
     from lgcn.training.settings import Settings, merge_settings
 
     if dataset is not None:
-        describe(dataset)  # reports a wrong name
+        _check_dataset(dataset)
     flags = {"dataset": dataset, "preset": preset}
     given = merge_settings(set_ or [])
     given |= {key: value for key, value in flags.items() if value is not None}
@@ -65,6 +65,19 @@ def settings(
         "lgcn settings --set labels=many, --dataset cora, --preset NAME",
         soft_wrap=True,
     )
+
+
+def _check_dataset(name: str) -> None:
+    """Reports a wrong name. Here, a user's own tables and stores have names too."""
+    from lgcn.datasets import describe
+
+    try:
+        describe(name)
+    except UsageError:
+        hint = did_you_mean(name, ("tables", "store"))
+        if hint.startswith("known"):
+            raise
+        raise UsageError(f"there is no data set {name!r}; {hint}") from None
 
 
 def _rows(chosen: "Settings") -> list[dict[str, Any]]:

@@ -158,14 +158,22 @@ def _labels(graph: Graph) -> str:
     return kinds.get(graph.task, "one per node")
 
 
-def graph_sizes(graph: Graph) -> dict[str, Any]:
-    """The sizes of a graph of any size, without the parts of a report that take long."""
+def graph_sizes(graph: Graph, *, directed: bool = False) -> dict[str, Any]:
+    """The sizes of a graph of any size, without the parts of a report that take long.
+
+    Args:
+        graph: The graph.
+        directed: Whether its edges are directed, which is not looked up. (default: `False`)
+    """
+    edges = {"directed_edges": graph.num_edges}
+    if not directed:
+        edges = {"undirected_edges": graph.num_edges // 2}
     degree = graph.rowptr.diff()
     sizes: dict[str, Any] = {
         "name": graph.name,
         "graphs": graph.num_graphs,
         "nodes": graph.num_nodes,
-        "undirected_edges": graph.num_edges // 2,
+        **edges,
         "mean_degree": round(graph.num_edges / max(graph.num_nodes, 1), 2),
         "largest_degree": int(degree.max()) if graph.num_nodes else 0,
         "isolated_nodes": int((degree == 0).sum()),

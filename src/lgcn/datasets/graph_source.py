@@ -58,6 +58,11 @@ class GraphSource:
         return next((path for path in paths if not path.exists()), None)
 
     @property
+    def is_own(self) -> bool:
+        """Whether it is a user's own graph: tables, a store or an `.npz` file."""
+        return self.dataset in ("tables", "store") or self.dataset.endswith(".npz")
+
+    @property
     def title(self) -> str:
         """A short name: that of the node table, the store or the data set."""
         return Path(str(self.options.get("nodes") or self.options.get("path") or self.dataset)).stem

@@ -7,11 +7,38 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from lgcn.datasets.column_warnings import column_warnings
 from lgcn.datasets.graph_counts import class_counts
 from lgcn.graph import Graph
 
 if TYPE_CHECKING:
     from lgcn.datasets.graph_report import GraphReport
+
+
+UNEQUAL = 10  # the largest class against the smallest
+MANY_NUMBERS = 10  # labels that are this many different numbers may be amounts
+FEW_ISOLATED, MANY_ISOLATED = 0.02, 0.2  # shares of nodes without an edge
+
+
+def training_warnings(graph: Graph) -> list[str]:
+    """What looks wrong with a graph that is about to be trained on, the worst first.
+
+    The warnings of `warnings_of` that cost little, also for a graph in files.
+
+    Args:
+        graph: A graph on the CPU with labels and splits.
+    """
+    found = column_warnings(graph)
+    counts = class_counts(graph)
+    if _has_classes(graph):
+        found += _class_warnings(counts)
+        found += _validation_warnings(counts, class_counts(graph, "val"))
+    isolated = int((graph.rowptr.diff() == 0).sum())
+    return found + _isolated_warning(isolated, graph.num_nodes, graph.num_edges)
+
+
+def _has_classes(graph: Graph) -> bool:
+    return graph.y is not None and graph.y.dim() == 1 and not graph.y.is_floating_point()
 
 
 def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
@@ -34,7 +61,10 @@ def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
         found.append("no node has a label, so nothing can be learned. Name a label_column")
     elif report.labels == "one per node":
         found += _class_warnings(report.classes)
+        if report.splits.get("val"):
+            found += _validation_warnings(report.classes, class_counts(graph, "val"))
     found += _split_warnings(graph, report)
+    found += column_warnings(graph)
     if graph.num_edges:
         found += _edge_warnings(graph, report, degree)
     return found
@@ -52,10 +82,16 @@ def _class_warnings(counts: dict[str, int]) -> list[str]:
             "which cannot be both learned and tested; label more, or merge with another class"
         )
     largest, smallest = max(present.values()), min(present.values())
-    if len(present) > 1 and largest > 20 * smallest:
+    if len(present) > 1 and largest > UNEQUAL * smallest:
         found.append(
-            f"the classes are very unequal, from {smallest} to {largest} nodes: read the "
-            "scores per class, not accuracy alone"
+            f"the classes are very unequal, from {smallest:,} to {largest:,} nodes: accuracy hides "
+            "a small class that is never found. Read the scores per class; metric=macro_f1 or "
+            "class_weight=balanced give small classes more weight"
+        )
+    if len(present) >= MANY_NUMBERS and _are_amounts(list(present)):
+        found.append(
+            f"the labels are {len(present)} different numbers and are read as classes. If they are "
+            "amounts, predict them with task=regression"
         )
     if present.get("-1"):
         found.append(
@@ -63,6 +99,34 @@ def _class_warnings(counts: dict[str, int]) -> list[str]:
             "the cells empty"
         )
     return found
+
+
+def _validation_warnings(counts: dict[str, int], val: dict[str, int]) -> list[str]:
+    absent = [name for name, number in counts.items() if number and not val.get(name)]
+    if not absent or len(absent) == len(counts):
+        return []
+    return [
+        f"no validation node is of {_number(len(absent), 'class')} ({_listed(absent)}): scores on "
+        "validation nodes say nothing about it. Label more nodes, or raise val"
+    ]
+
+
+def _isolated_warning(isolated: int, nodes: int, edges: int) -> list[str]:
+    if not edges or isolated <= FEW_ISOLATED * nodes:
+        return []
+    what = f"{isolated / nodes:.0%} of the nodes have no edge ({isolated:,})"
+    if isolated > MANY_ISOLATED * nodes:
+        return [f"{what}; do the ids of both tables match?"]
+    return [f"{what}; they are predicted by their own features alone"]
+
+
+def _are_amounts(names: list[str]) -> bool:
+    """Whether labels are numbers, and not the numbers from 0 or 1 on that stand for classes."""
+    try:
+        numbers = sorted(map(float, names))
+    except ValueError:
+        return False
+    return all(numbers != [first + n for n in range(len(numbers))] for first in (0, 1))
 
 
 def _split_warnings(graph: Graph, report: GraphReport) -> list[str]:
@@ -84,13 +148,7 @@ def _split_warnings(graph: Graph, report: GraphReport) -> list[str]:
 
 
 def _edge_warnings(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
-    found = []
-    share = report.isolated_nodes / report.nodes
-    if share > 0.2:
-        found.append(
-            f"{share:.0%} of the nodes have no edge ({report.isolated_nodes}); do the ids of both "
-            "tables match?"
-        )
+    found = _isolated_warning(report.isolated_nodes, report.nodes, graph.num_edges)
     hub = int(degree.argmax())
     if len(degree) > 100 and degree[hub] > max(0.1 * len(degree), 20 * degree.mean()):
         name = str(hub if graph.node_ids is None else graph.node_ids[hub])

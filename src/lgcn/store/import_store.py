@@ -28,6 +28,7 @@ from lgcn.tables.early_checks import check_unknown_nodes
 from lgcn.tables.from_tables import end_columns
 from lgcn.tables.ids import NodeIndex
 from lgcn.tables.nodes import NodeArguments, NodeOptions, column_names
+from lgcn.tables.notes import grouped_notes
 from lgcn.tables.open_table import open_table
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.memory import PeakMemory, anonymous_memory, trim_memory
@@ -198,7 +199,7 @@ def import_store(
         "seconds": seconds,
         "edges_per_second": counts["rows"] / seconds,
         "peak_memory": peak.peak,
-        "notes": notes,
+        "notes": grouped_notes(notes),
     }
 
 

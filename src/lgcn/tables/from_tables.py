@@ -23,6 +23,7 @@ from lgcn.tables.nodes import (
     node_data,
     read_nodes,
 )
+from lgcn.tables.notes import grouped_notes
 from lgcn.tables.open_table import open_table
 from lgcn.tables.table_source import TableSource
 
@@ -176,7 +177,7 @@ def import_tables(
     del table, ids
     pa.default_memory_pool().release_unused()  # of the features' columns, before edges need it
     if edge_source is None:
-        return Imported(graph, notes, counts)
+        return Imported(graph, grouped_notes(notes), counts)
 
     if edge_source.path is not None and source_column is None and target_column is None:
         refuse_edge_as_header(edge_source, ends, index)
@@ -202,7 +203,7 @@ def import_tables(
         )
     notes += _edge_notes(edge_source, counts, weight_column, directed)
     graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
-    return Imported(graph, notes, counts)
+    return Imported(graph, grouped_notes(notes), counts)
 
 
 def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:

@@ -5,6 +5,7 @@ torch is imported after these checks, so that a mistake is reported at once.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,13 @@ class PreparedTraining:
             self.run.tidy()
             return self.run.result()
         graph = self.source.load()
+        if self.source.is_own:
+            from lgcn.datasets.report_warnings import training_warnings
+            from lgcn.training.checks import check_trainable
+
+            check_trainable(graph, self.settings)  # an error comes alone
+            for text in training_warnings(graph):
+                warnings.warn(text, stacklevel=2)
         from lgcn.training.portfolio import train_as_asked
 
         try:

@@ -25,7 +25,7 @@ from lgcn.training.groups import (
     SamplingSettings,
     StructuralFeatures,
 )
-from lgcn.training.models import find_model, network_class
+from lgcn.training.models import find_model, model_names, network_class
 from lgcn.training.presets import depends_on_labels, preset_values
 from lgcn.utils.durations import parse_duration
 
@@ -161,11 +161,21 @@ class Settings(Group):
         """The settings in a TOML file by flat name, as arguments for ``create``."""
         try:
             with Path(path).open("rb") as file:
-                return flatten(tomllib.load(file))
+                read = tomllib.load(file)
         except OSError as error:
             raise UsageError(f"cannot read the config file {path}: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"the config file {path} is not valid TOML: {error}") from error
+        try:
+            flat = flatten(read)
+            # Which model it will be is not known yet: another file or flag may name it.
+            known = [*TOP, *(name for model in model_names() for name in flat_names(model))]
+            for name in flat:
+                if name not in known:
+                    raise UsageError(f"unknown setting {name!r}; {did_you_mean(name, known)}")
+        except UsageError as error:
+            raise UsageError(f"the config file {path}: {error}") from error
+        return flat
 
     @property
     def given(self) -> frozenset[str]:
@@ -361,5 +371,9 @@ def merge_settings(texts: Iterable[str], below: Mapping[str, Any] | None = None)
                 raise UsageError(f"--set {text}: {table} is {before!r}, not a table")
             settings[table] = {**before, inner: value}
         else:
-            raise UsageError(f"unknown setting {key!r}; {did_you_mean(table, GROUPS)}")
+            known = [f"{group}.{name}" for group, name in flat_names().values()]
+            hint = did_you_mean(key, known)
+            if hint.startswith("known"):
+                hint = did_you_mean(table, GROUPS)
+            raise UsageError(f"unknown setting {key!r}; {hint}")
     return settings

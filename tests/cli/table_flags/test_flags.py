@@ -22,6 +22,7 @@ from .tables import (
     RUN,
     TOPIC,
     edge_columns,
+    label,
     node_columns,
     rich_edges,
     rich_nodes,
@@ -283,3 +284,31 @@ def test_data_check_wants_one_thing(lgcn_, args: list[str]):
     output = lgcn_("data", "check", *args)
     assert output.code == 2
     assert "say what to check" in output.message
+
+
+def test_training_and_data_check_warn_of_a_copy_of_the_label(lgcn_):
+    nodes = node_columns(240)
+    write("nodes.csv", nodes | {"code": [f"{label(i)[0]}1" for i in range(240)]})
+    write("edges.csv", edge_columns(240))
+    for command in (("train", *TOPIC, *RUN), ("data", "check", *TOPIC)):
+        shown = lgcn_(*command)
+        assert shown.code == 0
+        text = " ".join((shown.out + shown.err).split())
+        assert "'code'" in text
+        assert "gives the label away" in text
+        assert "--ignore-columns" in text
+    assert (
+        "gives the label away"
+        not in lgcn_(
+            "train",
+            *TOPIC,
+            *RUN,
+            "--ignore-columns",
+            "code",
+            "--ignore-columns",
+            "age",
+            "--ignore-columns",
+            "title",
+            "--overwrite",
+        ).err
+    )

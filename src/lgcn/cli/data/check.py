@@ -86,7 +86,8 @@ def render(report: "GraphReport") -> RenderableType:
             parts.append(Text(f"\n{title}", style="bold"))
             parts += [Text(f"- {line}", style=style) for line in lines]
     if not report.warnings:
-        parts.append(Text("\nNothing looks wrong.", style="green"))
+        text = "Nothing else looks wrong." if report.notes else "Nothing looks wrong."
+        parts.append(Text(f"\n{text}", style="green"))
     return Group(*parts)
 
 

@@ -13,15 +13,18 @@ def info(dataset: DatasetName, root: Root = None, as_json: Json = False) -> None
     from lgcn.store.format import is_store
 
     # A store may be in a folder that has the name of a data set.
-    source = (
-        GraphSource("store", {"path": dataset})
-        if is_store(dataset)
-        else GraphSource(dataset, {}, root)
-    )
+    in_store = is_store(dataset)
+    source = GraphSource("store", {"path": dataset}) if in_store else GraphSource(dataset, {}, root)
     source.check()
     from lgcn.datasets.graph_report import graph_sizes
 
-    record = graph_sizes(source.load())
+    if in_store:
+        from lgcn.store.open_store import open_store
+
+        store = open_store(dataset)
+        record = graph_sizes(store.graph, directed=store.header["directed"])
+    else:
+        record = graph_sizes(source.load())
     if as_json:
         print_json(record)
         return
