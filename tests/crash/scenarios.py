@@ -22,7 +22,7 @@ baselines = false
 """
 TABLES = ("--edges", "edges.csv", "--nodes", "nodes.csv", "--label-column", "kind")
 GRAPH = ("--nodes", "60", "--edges", "150", "--features", "4", "--classes", "3")
-TRAIN = ("train", "--config", "small.toml", *TABLES)
+TRAIN = ("train", "--quiet", "--config", "small.toml", *TABLES)
 ONE_EPOCH = ("--set", "max_epochs=1")
 IMPORT = ("import", "store", *TABLES)
 TABLE = ("reproduce", "table4", "--datasets", "cora", "--preset", "default")
@@ -158,7 +158,7 @@ SCENARIOS = {
         Scenario("train", _lgcn(*TRAIN, *ONE_EPOCH, "--out", "run"), "run", read_run),
         Scenario(
             "train --resume",
-            _lgcn("train", "--out", "stopped", "--resume"),
+            _lgcn("train", "--quiet", "--out", "stopped", "--resume"),
             "stopped",
             read_run,
         ),

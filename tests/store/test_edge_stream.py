@@ -21,7 +21,7 @@ from .stores import assert_same, imported, random_tables
 pytestmark = pytest.mark.usefixtures("small_pieces")
 
 
-@pytest.mark.filterwarnings("ignore:column 'color' has categories")
+@pytest.mark.filterwarnings("ignore:.*column 'color' has categories")
 @settings(max_examples=40)
 @given(
     st.integers(0, 2**32 - 1),

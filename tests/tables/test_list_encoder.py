@@ -1,7 +1,6 @@
 """Lists in cells, and features with values, against scikit-learn."""
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MultiLabelBinarizer
 
 from lgcn.errors import DataError
+from lgcn.tables.cell_options import Reading
+from lgcn.tables.cells import Tally
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.list_encoder import MAX_ITEMS, ListEncoder, long_column
 
@@ -85,10 +86,10 @@ def test_values_are_scaled_as_scikit_learn_does(cells: list[dict[str, float]]):
     matrix = sp.csr_matrix(frame.to_numpy())
     column = long_column(matrix.indptr, matrix.indices, matrix.data, pa.array(names))
     data = pa.chunked_array([column])
-    encoder, _ = ListEncoder.fit("f", data, np.ones(len(cells), bool), "long")
+    encoder, _ = ListEncoder.fit("f", data, np.ones(len(cells), bool), "long", Reading())
     assert encoder is not None
     assert encoder.items == names
-    found = encoder.encode(data, str, Counter()).toarray()
+    found = encoder.encode(data, str, Tally()).toarray()
     np.testing.assert_allclose(found, MaxAbsScaler().fit_transform(frame.to_numpy()), rtol=1e-6)
 
 
@@ -118,10 +119,10 @@ def test_values_far_from_those_of_the_fit():
     def column(value: float) -> Any:
         return pa.chunked_array([long_column([0, 1], [0], [value], pa.array(["a"]))])
 
-    encoder, _ = ListEncoder.fit("f", column(1e-20), np.array([True]), "long")
+    encoder, _ = ListEncoder.fit("f", column(1e-20), np.array([True]), "long", Reading())
     assert encoder is not None
     with pytest.raises(DataError, match="'f', 0: the value of 'a' is more than"):
-        encoder.encode(column(1.0), str, Counter())
+        encoder.encode(column(1.0), str, Tally())
 
 
 def test_the_most_frequent_items_stay(monkeypatch: pytest.MonkeyPatch):

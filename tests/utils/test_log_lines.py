@@ -75,6 +75,9 @@ def test_a_long_training_comes_with_advice(words: str, advice: str) -> None:
 def test_advice_for_sub_graphs_does_not_name_them() -> None:
     clock = Clock()
     estimate = Estimate(300, clock=clock)
+    assert estimate.after(state(1)) is None  # several trainings have their own limit
+    estimate = Estimate(300, clock=clock)
+    estimate.begin()
     clock.now += 50
     text = estimate.after(state(1))
     assert text is not None
@@ -85,6 +88,7 @@ def test_advice_for_sub_graphs_does_not_name_them() -> None:
 def test_steps_limit_the_estimate() -> None:
     clock = Clock()
     estimate = Estimate(300, max_steps=50, clock=clock)
+    estimate.begin()
     clock.now += 1
     assert estimate.after(state(1, steps=10)) is None
     clock.now += 20

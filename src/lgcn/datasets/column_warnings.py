@@ -19,7 +19,7 @@ ROWS = 4000  # nodes that columns are compared on
 MOST_COLUMNS = 300  # graphs with more columns are checked for these
 MOST_FEATURES = 200_000  # graphs with more features are not checked
 MOST_LABELS = 50  # of several labels per node, each column is compared with these
-FEWEST_LABELLED = 50  # with fewer training nodes, a good column may fit all of them
+FEWEST_LABELLED = 100  # with fewer training nodes, a good column may fit all of them
 FEWEST_VALUES = 20  # different numbers that an id has at least
 
 # A column gives the label away if it alone is right for this share of nodes it was not fitted to,

@@ -26,10 +26,6 @@ def bad_tables(**columns: list[Any]) -> None:
         ({"topic": ["art", *CELLS[1:]]}, r"'topic' .*one class.*'art'"),
         ({"topic": [f"t{i}" for i in range(NUM_NODES)]}, r"60 different values .*classes"),
         ({"age": ["inf", *range(1, NUM_NODES)]}, r"column 'age', line 2: .*finite.* got inf"),
-        (
-            {"age": CELLS, "country": ["de"] * NUM_NODES, "title": CELLS},
-            r"feature.*'age' .*empty.*'country' .*'de'",
-        ),
     ],
 )
 def test_bad_node_tables(lgcn_, columns: Columns, message: str):
