@@ -31,7 +31,7 @@ from lgcn.training.models import model_names
 from lgcn.training.presets import preset_names
 assert not [name for name in sys.modules if name.startswith("lgcn.paper")]
 print(model_names(), preset_names())
-for given in ({"model": "gcn"}, {"preset": "best"}):
+for given in ({"model": "gcn"}, {"preset": "paper"}):
     try:
         Settings.create(**given)
     except ValueError as error:
@@ -40,9 +40,10 @@ import lgcn.paper
 print(Settings.create(model="gcn").preset, Settings.create(preset="best").model.name)
 """
     names, model, preset, after = run(code).splitlines()
-    assert names == "['lgcn'] ['default']"
+    models = "['lgcn', 'residual', 'boosting']"
+    assert names == f"{models} ['best', 'boosting', 'default', 'quick', 'residual']"
     assert "unknown model 'gcn'" in model
-    assert "unknown preset 'best'" in preset
+    assert "unknown preset 'paper'" in preset
     assert "import lgcn.paper" in model
     assert "import lgcn.paper" in preset
     assert after == "gcn lgcn"
@@ -61,7 +62,9 @@ print({"torch", "numba", "scipy"} & set(sys.modules))
     assert run(code).strip() == "set()"
 
 
-@pytest.mark.parametrize("name", [name for name in model_names() if name != "lgcn"])
+@pytest.mark.parametrize(
+    "name", [name for name in model_names() if name not in ("lgcn", "residual", "boosting")]
+)
 def test_a_baseline_has_settings_of_its_own(name: str) -> None:
     model = Settings.create(model=name).model
     assert type(model) is find_model(name).settings

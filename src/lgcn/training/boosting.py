@@ -70,7 +70,7 @@ def train_boosting(
         with run.locked(), run.begin(settings, spec, graph.encoder, split, overwrite=overwrite):
             metrics = run_metrics(plain, settings, scored, *final_scoring(record, scoring))
             run.finish(dict(model.state_dict()), {**record, "history": state.history}, metrics)
-    return Result(model, record, spec)
+    return Result(model, record, spec, history=state.history)
 
 
 def _grow(

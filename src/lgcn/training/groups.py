@@ -280,6 +280,12 @@ class ResidualSettings(ModelSettings):
         per_layer = self.k + 1 if self.aggregate == "lgcl" else 4
         return per_layer * max(1, self.num_layers // 4)
 
+    def work(self, nodes: int, entries: int) -> int:
+        lgcl = self.aggregate == "lgcl"
+        of_entry = 0 if self.aggregate == "none" else entries + lgcl * entries // 2
+        of_node = 15 * nodes * (self.k + 2 if lgcl else 1)
+        return self.num_layers * self.hidden_channels * (of_entry + of_node)
+
 
 class BoostingSettings(ModelSettings):
     """Gradient-boosted trees, see `lgcn.nn.boosted_trees.BoostedTrees`.

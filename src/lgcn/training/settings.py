@@ -68,7 +68,8 @@ class Settings(Group):
     labels: Literal["auto", "few", "many"] = Field(
         "auto",
         description="whether the preset's settings for few or many labels are used (auto: many "
-        "from 400 training nodes per class on, and if neighbours are seldom of one class)",
+        "from 400 training nodes per class on, and if neighbours are seldom of one class; "
+        "lgcn train tries both on small graphs and keeps the better)",
     )
     structural_features: StructuralFeatures = Field(
         "auto",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -29,7 +29,8 @@ class Candidate:
         model: The model, on the CPU.
         spec: What it was built for.
         record: The record of its training.
-        scores: Its scores of the nodes of `Scored.graph`.
+        scores: Its scores of the nodes of `HeldOut.graph`.
+        history: The losses and scores of its epochs.
     """
 
     entry: Entry
@@ -38,6 +39,7 @@ class Candidate:
     spec: ModelSpec
     record: dict[str, Any]
     scores: Tensor
+    history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def temperature(self) -> float:

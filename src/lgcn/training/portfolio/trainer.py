@@ -279,7 +279,8 @@ class _Portfolio:
             release_memory()
         else:
             model, spec, record = result.model.cpu(), result.spec, result.record
-            self.candidates.append(Candidate(entry, own, model, spec, record, scores))
+            history = result.history
+            self.candidates.append(Candidate(entry, own, model, spec, record, scores, history))
         seconds = time.monotonic() - began if stored is None else stored.seconds
         entry = replace(entry, seconds=round(seconds, 3))
         if entry.error is None:
@@ -293,7 +294,8 @@ class _Portfolio:
         folder = None if self.run is None else self.run.member(entry.name)
         if folder is not None and folder.finished and self.before is not None:
             model, _, spec = folder.load_model()
-            return Result(model, folder.result(), spec)
+            record = folder.result()
+            return Result(model, record, spec, history=record.pop("history", []))
         left = self.left
         deadline = None if left is None else time.monotonic() + SHARE * max(left, 0.0)
         resumed = folder is not None and self.before is not None and folder.started
@@ -381,8 +383,9 @@ class _Portfolio:
         if self.run is not None:
             metrics = self._metrics(record, best.scores)
             baselines = self.settings.evaluation.baselines
-            _promote(self.run, self.run.member(best.entry.name), record, metrics, baselines)
-        return Result(best.model, record, best.spec)
+            member = self.run.member(best.entry.name)
+            _promote(self.run, member, {**record, "history": best.history}, metrics, baselines)
+        return Result(best.model, record, best.spec, history=best.history)
 
     def _check_time(self) -> None:
         """Raises UsageError if the time was up before the second epoch of the only member."""
@@ -435,15 +438,14 @@ def leaderboard(entries: Sequence[Entry], greater_is_better: bool = True) -> lis
 
 
 def _promote(
-    run: Run, member: Run, record: dict[str, Any], metrics: dict[str, Any], baselines: bool
+    run: Run, member: Run, result: dict[str, Any], metrics: dict[str, Any], baselines: bool
 ) -> None:
     """Makes the folder of a portfolio that of one of its members."""
     settings, spec = member.read()
-    history = member.read_json("result.json").get("history", [])
     with run.resumable():
         (member.folder / "model.safetensors").replace(run.folder / "model.safetensors")
         run.write_settings(settings.replace(baselines=baselines), spec)
         run.write_json("metrics.json", metrics)
-        run.write_json("result.json", {**record, "history": history})
+        run.write_json("result.json", result)
         (run.folder / ENSEMBLE).unlink(missing_ok=True)
         run.clear_members()
