@@ -145,8 +145,7 @@ SEEN: dict[str, Callable[[dict[str, Any]], bool]] = {
     ),
     "docs/guides/best-model.md": lambda names: len(names["model"].leaderboard_) > 0,
     "docs/guides/estimators.md": lambda names: (
-        set(names["search"].best_params_) == {"k"}
-        and names["model"].graph_ is None  # a loaded one
+        set(names["search"].best_params_) == {"k"} and names["model"].graph_ is None  # a loaded one
     ),
     "docs/start/tour.md": lambda names: len(names["classes"]) == 1797,
     "docs/guides/large-graphs.md": lambda names: names["scores"].shape == (120, 2),
