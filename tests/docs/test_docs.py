@@ -4,6 +4,7 @@ All in this process, which has imported torch and compiled kernels already, and 
 """
 
 import glob
+import json
 import re
 import runpy
 import shlex
@@ -172,6 +173,29 @@ def test_a_document_runs(
     names = python(name)
     if name in SEEN:
         assert SEEN[name](names)
+
+
+@pytest.mark.slow
+def test_the_messy_example_scores_as_the_guide_says(
+    files: Path, lgcn_command: Callable[[list[str]], str]
+) -> None:
+    """On the machine of the guide to the last digit; others may round differently."""
+    name = "docs/guides/own-tables.md"
+    warnings.filterwarnings("default", category=UserWarning)
+    [train] = [c for c in commands(name, ("sh",)) if c[0] == "train" and "links.csv" in c]
+    found = json.loads(lgcn_command([*train, "--json"]))["metrics"]
+    baselines = found["baselines"]
+    for document in (name, "README.md"):
+        rows = re.findall(
+            r"^\| (\w+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$",
+            (ROOT / document).read_text(),
+            flags=re.MULTILINE,
+        )
+        assert len(rows) >= 2
+        for metric, *shown in rows:
+            parts = (found["splits"]["test"]["scores"], baselines["features"]["test"])
+            scores = [part[metric] for part in (*parts, baselines["majority"]["test"])]
+            assert [float(score) / 100 for score in shown] == pytest.approx(scores, abs=0.05)
 
 
 HELP: dict[tuple[str, ...], str] = {}  # what each command printed
