@@ -30,6 +30,8 @@ ROOMS = {
     "errors": ("Errors", "What you may want to catch. Wrong arguments raise a plain `ValueError`."),
 }
 API = "API reference"
+# The estimators share a base class, which has no entry of its own.
+OPTIONS = {"estimator": "\n    options:\n      inherited_members: true"}
 
 
 def exported(package: Path) -> dict[str, str]:
@@ -99,7 +101,7 @@ def api_pages() -> dict[str, str]:
     rows = []
     for room, names in reference().items():
         title, sentence = ROOMS.get(room, (room.capitalize(), ""))
-        body = "\n\n".join(f"::: {name}" for name in names)
+        body = "\n\n".join(f"::: {name}{OPTIONS.get(room, '')}" for name in names)
         pages[f"api/{room}.md"] = f"# {title}\n\n{sentence}\n\n{body}\n"
         short = [name for name in names if name.count(".") == 1]
         links = ", ".join(f"[`{name}`][{name}]" for name in short or names)

@@ -40,6 +40,9 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     names += [f"lgcn.training.{name}" for name in training if name not in lgcn.__all__]
     for name in names:
         assert f'id="{name}"' in pages, name
+    for name in ("LGCNClassifier", "LGCNRegressor"):  # also what they inherit
+        for method in ("fit", "predict", "transform", "save", "load"):
+            assert f'id="lgcn.{name}.{method}"' in pages, method
     listed = [name for page in reference().values() for name in page]
     assert len(listed) == len(set(listed))
 

@@ -65,19 +65,16 @@ class PreparedTraining:
             check_trainable(graph, self.settings)  # an error comes alone
             for text in training_warnings(graph):
                 warnings.warn(text, stacklevel=2)
-        from lgcn.training.portfolio import train_as_asked
+        from lgcn.training.loop import train
+        from lgcn.training.portfolio import train_portfolio
+        from lgcn.training.portfolio.choice import wants_several
 
+        common: dict[str, Any] = {"out": self.run.folder, "on_epoch": on_epoch}
+        common |= {"resume": self.resume, "overwrite": self.overwrite}
         try:
-            return train_as_asked(
-                graph,
-                self.settings,
-                out=self.run.folder,
-                resume=self.resume,
-                overwrite=self.overwrite,
-                on_epoch=on_epoch,
-                on_start=on_start,
-                on_member=on_member,
-            ).record
+            if wants_several(self.settings, graph, self.run if self.resume else None):
+                return train_portfolio(graph, self.settings, **common, on_member=on_member).record
+            return train(graph, self.settings, **common, on_start=on_start).record
         except KeyboardInterrupt:
             raise self._interrupted() from None
 

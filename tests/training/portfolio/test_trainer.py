@@ -95,6 +95,20 @@ def test_without_a_clock_it_is_repeatable() -> None:
     assert not torch.equal(first.predict(graph), other.predict(graph))
 
 
+def test_labels_of_test_nodes_change_nothing() -> None:
+    """Neither what is tried, nor the weights of the ensemble, nor a prediction."""
+    graph = small_graph()
+    assert graph.y is not None
+    y = graph.y.clone()
+    y[graph.test_mask] = (y[graph.test_mask] + 1) % graph.num_classes
+    first, second = (portfolio(replace(graph, y=of), quick(), max_trials=4) for of in (graph.y, y))
+    rows = [[replace(e, seconds=0) for e in one.leaderboard] for one in (first, second)]
+    assert rows[0] == rows[1]
+    assert first.record["temperature"] == second.record["temperature"]
+    assert torch.equal(first.predict(graph), second.predict(graph))
+    assert first.record["test_score"] != second.record["test_score"]
+
+
 def test_a_failing_member_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     def sometimes(graph: Graph, settings: Settings, **options: Any) -> Any:
         if settings.model.num_layers == 0:

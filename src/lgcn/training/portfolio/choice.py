@@ -10,12 +10,27 @@ from lgcn.training.settings import Settings, flat_names
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
+    from lgcn.training.run_folder import Run
 
 # Two trainings are cheap up to this many nodes and entries of the adjacency: on two CPU cores, one
 # takes at most a minute or so.
 CHEAP_NODES, CHEAP_ENTRIES = 10_000, 200_000
 # Settings that may be given without switching the choice off: they do not change the network.
 HARMLESS = ("sampling", "evaluation", "hardware")
+
+
+def wants_several(settings: Settings, graph: Graph, resumed: Run | None = None) -> bool:
+    """Whether several models are trained: a portfolio, or those of `settings_by_validation`.
+
+    Args:
+        settings: The settings of the training.
+        graph: The graph.
+        resumed: The run that goes on, where what it began counts. (default: a new one)
+    """
+    if resumed is not None and resumed.is_portfolio:
+        return True
+    asked = settings.time_limit is not None or settings.max_trials is not None
+    return asked or settings_by_validation(settings, graph)
 
 
 def settings_by_validation(settings: Settings, graph: Graph) -> bool:

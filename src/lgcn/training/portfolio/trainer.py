@@ -26,7 +26,7 @@ from lgcn.sampling import GraphLoader
 from lgcn.training.checks import check_trainable
 from lgcn.training.loop import Result, train
 from lgcn.training.portfolio.candidates import Candidate, HeldOut
-from lgcn.training.portfolio.choice import label_members, settings_by_validation
+from lgcn.training.portfolio.choice import label_members, wants_several
 from lgcn.training.portfolio.ensemble import Average, Ensemble
 from lgcn.training.portfolio.entries import EnsembleFile, Entry
 from lgcn.training.portfolio.members import members
@@ -96,9 +96,7 @@ def train_as_asked(
             (default: none)
     """
     common: dict[str, Any] = {"out": out, "resume": resume, "overwrite": overwrite}
-    stored = resume and out is not None and Run(out).is_portfolio
-    asked = settings.time_limit is not None or settings.max_trials is not None
-    if stored or asked or settings_by_validation(settings, graph):
+    if wants_several(settings, graph, Run(out) if resume and out is not None else None):
         return train_portfolio(graph, settings, **common, on_epoch=on_epoch, on_member=on_member)
     return train(graph, settings, **common, on_epoch=on_epoch, on_start=on_start)
 
