@@ -129,6 +129,14 @@ def test_steps_of_short_work_are_silent() -> None:
     assert written == []
 
 
+def test_a_step_that_is_done_at_once_gets_no_line() -> None:
+    clock, written = Clock(), list[str]()
+    report = StepLines(written.append, clock)
+    clock.now += 8  # loading
+    report("predictions", 300, 300)
+    assert written == []
+
+
 def test_each_step_of_long_work_gets_a_line() -> None:
     clock, written = Clock(), list[str]()
     report = StepLines(written.append, clock)

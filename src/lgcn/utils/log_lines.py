@@ -236,6 +236,8 @@ class StepLines:
 
     def __call__(self, step: str, done: int, total: int) -> None:
         begins = step != self._step
+        if begins and 0 < total <= done:  # what is done at once needs no line
+            return
         if self.lines.elapsed < SILENT_SECONDS or not (begins or self.lines.due()):
             return
         self._step = step
