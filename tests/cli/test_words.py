@@ -60,7 +60,7 @@ def test_a_setting_keeps_its_name_where_there_is_set() -> None:
 @pytest.mark.parametrize(
     ("text", "translated"),
     [
-        ("metric=macro_f1 or class_weight=balanced", "--metric macro_f1 or --class-weight balanced"),
+        ("metric=roc_auc or class_weight=balanced", "--metric roc_auc or --class-weight balanced"),
         ("structural_features=yes makes some", "--structural-features makes some"),
         ("use structural_features=no", "use --no-structural-features"),
         ("train with positions=none", "train with --positions none"),

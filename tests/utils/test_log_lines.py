@@ -75,6 +75,7 @@ def test_a_long_training_comes_with_advice(words: str, advice: str) -> None:
 def test_advice_for_sub_graphs_does_not_name_them() -> None:
     clock = Clock()
     estimate = Estimate(300, clock=clock)
+    estimate.begin()
     clock.now += 50
     text = estimate.after(state(1))
     assert text is not None
@@ -85,6 +86,7 @@ def test_advice_for_sub_graphs_does_not_name_them() -> None:
 def test_steps_limit_the_estimate() -> None:
     clock = Clock()
     estimate = Estimate(300, max_steps=50, clock=clock)
+    estimate.begin()
     clock.now += 1
     assert estimate.after(state(1, steps=10)) is None
     clock.now += 20
@@ -149,7 +151,7 @@ def test_each_step_of_long_work_gets_a_line() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.62, "0.6 s"), (45, "45 s"), (180, "3 min"), (9360, "2.6 hours")],
+    [(0.024, "24 ms"), (0.62, "0.6 s"), (45, "45 s"), (180, "3 min"), (9360, "2.6 hours")],
 )
 def test_durations_in_words(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -36,6 +36,8 @@ _CUES = "Give|give|Raise|raise|Omit|without"
 _VERBS = "must|gives|names|needs|wants"
 # Arguments of the library whose flag has another name.
 _OTHER_NAMES = MappingProxyType({"sample_weight_column": "sample_weight"})
+# Settings that advice of other commands is about, such as "train with positions=none".
+_OF_TRAIN = ("metric", "class_weight", "structural_features", "positions", "time_limit")
 _SWITCHES = ("structural_features",)  # yes and no are --NAME and --no-NAME
 
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
@@ -57,6 +59,8 @@ class Command(TyperCommand):
             )
             if name
         }
+        if "set_" not in flags:
+            flags = {name: "--" + name.replace("_", "-") for name in _OF_TRAIN} | flags
         with flag_names(**flags):
             try:
                 return super().invoke(ctx)

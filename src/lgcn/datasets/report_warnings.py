@@ -111,7 +111,8 @@ def _validation_warnings(counts: dict[str, int], val: dict[str, int]) -> list[st
         return []
     return [
         f"no validation node is of {_number(len(absent), 'class')} ({_listed(absent)}): scores on "
-        "validation nodes say nothing about it. Label more nodes, or raise val"
+        "validation nodes say nothing about it. Label more nodes, raise val, or put 'val' into the "
+        "split column of some"
     ]
 
 

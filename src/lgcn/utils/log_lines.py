@@ -48,7 +48,9 @@ def scores(state: State) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, such as `45 s`, `3 min` or `2.6 hours`."""
+    """A time in words, such as `24 ms`, `45 s`, `3 min` or `2.6 hours`."""
+    if seconds < 0.1:
+        return f"{1000 * seconds:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 90:

@@ -11,7 +11,7 @@ from rich.text import Text
 from lgcn.cli.options import Json, Root
 from lgcn.cli.output import out, print_json
 from lgcn.cli.table_flags import takes_tables
-from lgcn.cli.words import flag_names, in_flags
+from lgcn.cli.words import in_flags
 from lgcn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,13 +42,12 @@ def check(
     from lgcn.datasets.graph_report import check_source
 
     report = check_source(source)
-    # Notes and warnings name arguments of the library, also some that only `train` has.
-    with flag_names(metric="--metric", class_weight="--class-weight"):
-        report = replace(
-            report,
-            notes=list(map(in_flags, report.notes)),
-            warnings=list(map(in_flags, report.warnings)),
-        )
+    # Notes and warnings name arguments of the library.
+    report = replace(
+        report,
+        notes=list(map(in_flags, report.notes)),
+        warnings=list(map(in_flags, report.warnings)),
+    )
     if as_json:
         print_json(report.to_dict())
     else:
