@@ -57,6 +57,8 @@ def test_edges_and_labels_alone(bare: Graph) -> None:
     assert model.n_features_in_ == 0
     assert model.graph_.num_edges == bare.num_edges
     assert model.predict().shape == labels.shape
+    with pytest.raises(UsageError, match="come with edges"):
+        small().fit(None, labels)
     with pytest.raises(UsageError, match="200 nodes"):
         small().fit(None, labels, edges=np.array([[0], [200]]))
 
