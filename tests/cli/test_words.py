@@ -55,3 +55,32 @@ def test_errors_are_translated_once_they_leave_the_block() -> None:
 def test_a_setting_keeps_its_name_where_there_is_set() -> None:
     with flag_names(set_="--set", max_steps="--max-steps", max_rows="--max-rows"):
         assert in_flags("max_steps and max_rows") == "max_steps and --max-rows"
+
+
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
+        ("metric=roc_auc or class_weight=balanced", "--metric roc_auc or --class-weight balanced"),
+        ("structural_features=yes makes some", "--structural-features makes some"),
+        ("use structural_features=no", "use --no-structural-features"),
+        ("train with positions=none", "train with --positions none"),
+        ("threshold must be 0 to 1", "--threshold must be 0 to 1"),
+        ("class_weight names the class 'a'", "--class-weight names the class 'a'"),
+        ("time_limit=1s is too short", "--time-limit 1s is too short"),
+        ("known: class_weight, metric, k", "known: class_weight, metric, k"),
+        ("training=subgraph, k=3", "training=subgraph, k=3"),
+        ("a metric that needs a threshold", "a metric that needs a threshold"),
+    ],
+)  # fmt: skip
+def test_settings_with_flags_of_their_own_become_flags(text: str, translated: str) -> None:
+    names = (
+        "metric",
+        "class_weight",
+        "structural_features",
+        "positions",
+        "threshold",
+        "time_limit",
+    )
+    flags = {name: "--" + name.replace("_", "-") for name in names}
+    with flag_names(set_="--set", **flags):
+        assert in_flags(text) == translated

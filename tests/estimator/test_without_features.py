@@ -51,6 +51,18 @@ def test_fit_and_predict(bare: Graph, convert: Any) -> None:
     assert model.predict_proba([3, 5]).shape == (2, 3)
 
 
+def test_edges_and_labels_alone(bare: Graph) -> None:
+    labels = bare.y.numpy()
+    model = small(max_epochs=2).fit(None, labels, edges=bare.edge_index)
+    assert model.n_features_in_ == 0
+    assert model.graph_.num_edges == bare.num_edges
+    assert model.predict().shape == labels.shape
+    with pytest.raises(UsageError, match="come with edges"):
+        small().fit(None, labels)
+    with pytest.raises(UsageError, match="200 nodes"):
+        small().fit(None, labels, edges=np.array([[0], [200]]))
+
+
 def test_saved_and_loaded(bare: Graph, tmp_path: Path) -> None:
     model = small(max_epochs=2).fit(bare)
     model.save(tmp_path / "model")

@@ -187,6 +187,8 @@ def test_an_empty_table() -> None:
         (["a", "a", None], "'label' has one class only, 'a'"),
         ([f"id{i}" for i in range(30)], "has 30 different values in 30 labelled rows"),
         (np.linspace(0, 1, 50), "50 different numbers.*task='regression'.*task='classification'"),
+        ([f"€ 1.{i},50" for i in range(200, 250)], "50 different numbers.*task='regression'"),
+        ([f"{i % 12} %" for i in range(60)], "12 different numbers in 60.*task='regression'"),
         ([{"a": 1}], "'label' holds struct"),
         ([[[1]]], "'label' holds list"),
         ([b"a", b"b"], "'label' holds binary"),
@@ -200,6 +202,12 @@ def test_an_empty_table() -> None:
 def test_columns_that_are_no_labels(values: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_label_columns(table(label=values), ["label"])
+
+
+@pytest.mark.parametrize("names", [["other"], ["C1", "C2"], ["1a"]])
+def test_classes_that_are_numbers_and_words(names: list[str]) -> None:
+    cells = [*map(str, range(1, 15)), *names] * 6
+    assert len(read_label_columns(table(label=cells), ["label"]).names) == 14 + len(names)
 
 
 def test_wrong_use() -> None:

@@ -118,7 +118,7 @@ def test_edges_by_position(tmp_path: Path):
     matrix = sp.coo_matrix(([1, 2, 3], ([0, 1, 3], [1, 2, 3])), shape=(4, 4))
     nodes = pd.DataFrame({"id": list("dcba"), "x": [1.0, 2, 3, 5]})
     sp.save_npz(tmp_path / "m.npz", matrix)
-    with pytest.warns(UserWarning, match="1 self-loops are left out"):
+    with pytest.warns(UserWarning, match="1 self-loop is left out"):
         graph = lgcn.from_tables(tmp_path / "m.npz", nodes)
     assert graph.rowptr.tolist() == [0, 1, 3, 4, 4]
     assert graph.col.tolist() == [1, 0, 2, 1]

@@ -311,6 +311,11 @@ def test_a_width_without_effect_is_said():
     assert settings.resolve(labelled(MANY_LABELS)).model.lgcl_channels == 16
 
 
+def test_a_resumed_run_gives_all_settings_and_hears_nothing():
+    stored = Settings.create(dataset="tables").resolve(labelled(3)).to_dict()
+    assert Settings.create(**stored).resolve(labelled(3)).to_dict() == stored
+
+
 def test_given_names_are_no_setting():
     settings = Settings.create(k=3)
     assert "given" not in settings.to_dict()

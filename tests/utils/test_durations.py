@@ -23,5 +23,5 @@ def test_what_is_no_duration(text: Any) -> None:
 
 
 def test_as_text() -> None:
-    found = [format_duration(seconds) for seconds in (0.25, 42, 200, 3900)]
-    assert found == ["0.2 s", "42 s", "3 min 20 s", "1 h 5 min"]
+    found = [format_duration(seconds) for seconds in (0.024, 0.25, 42, 200, 3900)]
+    assert found == ["24 ms", "0.2 s", "42 s", "3 min 20 s", "1 h 5 min"]

@@ -133,6 +133,14 @@ def test_steps_of_short_work_are_silent() -> None:
     assert written == []
 
 
+def test_a_step_that_is_done_at_once_gets_no_line() -> None:
+    clock, written = Clock(), list[str]()
+    report = StepLines(written.append, clock)
+    clock.now += 8  # loading
+    report("predictions", 300, 300)
+    assert written == []
+
+
 def test_each_step_of_long_work_gets_a_line() -> None:
     clock, written = Clock(), list[str]()
     report = StepLines(written.append, clock)
@@ -145,7 +153,7 @@ def test_each_step_of_long_work_gets_a_line() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.62, "0.6 s"), (45, "45 s"), (180, "3 min"), (9360, "2.6 hours")],
+    [(0.024, "24 ms"), (0.62, "0.6 s"), (45, "45 s"), (180, "3 min"), (9360, "2.6 hours")],
 )
 def test_durations_in_words(seconds: float, text: str) -> None:
     assert duration(seconds) == text

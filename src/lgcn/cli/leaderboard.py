@@ -47,9 +47,9 @@ def print_leaderboard(record: dict[str, Any]) -> None:
     out.print(table)
     more = len(rows) - len(shown)
     hidden = f" ({more} more in ensemble.json)" if more else ""
+    model = f"averages {used} of them" if used > 1 else "is one of them"
     out.print(
-        f"{len(rows)} members in {format_duration(record['seconds'])}{hidden}; the model averages "
-        f"{used} of them",
+        f"{len(rows)} members in {format_duration(record['seconds'])}{hidden}; the model {model}",
         soft_wrap=True,
     )
 

@@ -71,8 +71,8 @@ def _print_overview(
     several = task == "multilabel"
     table = Table(title="Scores", title_justify="left")
     table.add_column("metric", no_wrap=True)
-    for title, _ in columns:
-        table.add_column(title, justify="right")
+    for title, _ in columns:  # where it is narrow, only titles of several words take more lines
+        table.add_column(title, justify="right", no_wrap=" " not in title)
     table.add_row("nodes", *(str(report["nodes"]) for report in splits.values()))
     for metric in splits[main]["scores"]:
         name = EXACT_MATCH if several and metric == "accuracy" else metric

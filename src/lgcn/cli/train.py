@@ -1,5 +1,6 @@
 """`lgcn train`: train a model and save it in a run folder."""
 
+import math
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
@@ -163,7 +164,7 @@ def train(
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:
     """The setting that the flags --class-weight stand for."""
-    if len(given) == 1 and "=" not in given[0]:
+    if given in (["none"], ["balanced"]):
         return given[0]
     weights: dict[str, float] = {}
     for text in given:
@@ -171,9 +172,12 @@ def _class_weight(given: list[str]) -> str | dict[str, float] | None:
         try:
             weight = float(number)
         except ValueError:
-            separator = ""
-        if not separator:
-            raise UsageError(f"--class-weight wants balanced, or NAME=NUMBER, got {text!r:.80}")
+            weight = math.nan
+        if not separator or not 0 <= weight < math.inf:
+            raise UsageError(
+                "--class-weight wants balanced, or NAME=NUMBER with a number of at least 0, got "
+                f"{text!r:.80}"
+            )
         if name in weights:
             raise UsageError(f"--class-weight names the class {name!r:.80} twice")
         weights[name] = weight

@@ -32,6 +32,13 @@ _WORDS = (
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|Omit|without"
+# What follows the name of a setting that the message speaks of. In lists of settings it stays.
+_VERBS = "must|gives|names|needs|wants"
+# Arguments of the library whose flag has another name.
+_OTHER_NAMES = MappingProxyType({"sample_weight_column": "sample_weight"})
+# Settings that advice of other commands is about, such as "train with positions=none".
+_OF_TRAIN = ("metric", "class_weight", "structural_features", "positions", "time_limit")
+_SWITCHES = ("structural_features",)  # yes and no are --NAME and --no-NAME
 
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
 
@@ -45,9 +52,15 @@ class Command(TyperCommand):
             for parameter in self.params
             for flag in parameter.opts[:1]
             if flag.startswith("--")
-            for name in (parameter.name, flag.removeprefix("--").replace("-", "_"))
+            for name in (
+                parameter.name,
+                flag.removeprefix("--").replace("-", "_"),
+                _OTHER_NAMES.get(parameter.name or ""),
+            )
             if name
         }
+        if "set_" not in flags:
+            flags = {name: "--" + name.replace("_", "-") for name in _OF_TRAIN} | flags
         with flag_names(**flags):
             try:
                 return super().invoke(ctx)
@@ -72,23 +85,27 @@ def in_flags(text: str) -> str:
     """A message of the library with flags in place of arguments.
 
     `unknown_nodes='drop'` becomes `--unknown-nodes drop`, `edges=None` `--edges none`,
-    `overwrite=True` `--overwrite`, `header=False` `--no-header`, and `nodes=` `--nodes`.
+    `overwrite=True` `--overwrite`, `header=False` `--no-header`, and `nodes=` `--nodes`. Settings
+    become flags if a message gives their value or says what they must be, but not in lists, which
+    hold names for `--set`.
     """
     every = flags = _flags.get()
-    if "set_" in flags:  # a setting has the same name on the command line
+    settings: set[str] = set()
+    if "set_" in flags:
         from lgcn.training.settings import TOP, flat_names
 
-        settings = {*TOP, *flat_names()}
+        settings = {*TOP, *flat_names()} & set(every)
         flags = {name: flags[name] for name in flags if name not in settings}
     words = _one_of(name for name in flags if name in _WORDS)
     tables = _one_of(name for name in flags if name in _TABLES)
     rules = (
-        rf"{_START}(?P<name>{_one_of(flags)})=(?P<value>{_VALUE})",
+        rf"{_START}(?P<name>{_one_of(every)})=(?P<value>{_VALUE})",
         rf"{_START}(?P<name>{_one_of(every)})=(?=[\s,.:;)]|$)",
         rf"{_START}(?P<name>{_one_of(name for name in flags if '_' in name)}){_END}",
         rf"{_START}(?P<name>{words})(?= (?:and|\+) {words}\b)",
         rf"(?P<cue>--[\w-]+ (?:and|\+) )(?P<name>{words}){_END}",
         rf"{_START}(?P<name>{words})(?= must\b)",
+        rf"{_START}(?P<name>{_one_of(settings)})(?= (?:{_VERBS})\b)",
         rf"^(?P<name>{tables})(?=: )",
         rf"(?P<cue>\b(?:{_CUES}) )(?P<name>{words}){_END}",
         rf"(?P<cue>\b[Gg]ive )(?P<name>{tables}){_END}",
@@ -105,9 +122,10 @@ def _one_of(names: Iterable[str]) -> str:
 def _flag(found: dict[str, str | None], flags: Mapping[str, str]) -> str:
     flag = (found.get("cue") or "") + flags[found["name"] or ""]
     value = found.get("value")
-    if value in (None, "True"):
+    switch = found["name"] in _SWITCHES
+    if value in (None, "True") or (switch and value == "yes"):
         return flag
-    if value == "False":
+    if value == "False" or (switch and value == "no"):
         return flag.replace("--", "--no-", 1)
     text = "none" if value == "None" else value.strip("'\"")
     return f"{flag} {shlex.quote(text)}"

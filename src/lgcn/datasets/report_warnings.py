@@ -53,7 +53,11 @@ def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
         )
     if graph.x is None or report.features == 0:
         found.append(
-            "the nodes have no features; a network needs some. Add columns to the node table"
+            "the nodes have no features: training makes some from the edges, such as degrees and "
+            "positions. Columns of the node table would say more"
+            if graph.num_edges
+            else "the nodes have no features, and there are no edges to make some from. Add "
+            "columns to the node table"
         )
     elif not _finite(graph.x):
         found.append("some features are NaN or infinite, which training cannot work with")
@@ -107,7 +111,8 @@ def _validation_warnings(counts: dict[str, int], val: dict[str, int]) -> list[st
         return []
     return [
         f"no validation node is of {_number(len(absent), 'class')} ({_listed(absent)}): scores on "
-        "validation nodes say nothing about it. Label more nodes, or raise val"
+        "validation nodes say nothing about it. Label more nodes, raise val, or put 'val' into the "
+        "split column of some"
     ]
 
 

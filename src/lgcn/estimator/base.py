@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -142,11 +143,12 @@ class LGCNEstimator(  # type: ignore[call-arg]
                   the edges give, see `structural_features` and `positions`,
                 - features of **all** nodes, [nodes, features]: an array, a SciPy sparse matrix, a
                   tensor or a table of numbers,
+                - `None` for `edges` between nodes without features, of which `y` tells the number,
                 - numbers of the labelled nodes of `graph`, one-dimensional integers. Use this
                   form with `GridSearchCV`, which splits `X`.
             y: One target per row or number of `X`, see the class. (default: the labels of the
                 graph, with its masks)
-            edges: With features: PyG's `edge_index` of shape [2, edges]; a sparse
+            edges: With features or `None`: PyG's `edge_index` of shape [2, edges]; a sparse
                 [nodes, nodes] tensor, PyG's `adj_t`; or a SciPy sparse matrix, whose entry
                 (i, j) is an edge from node i to node j. Values other than 1 are weights. Self-loops
                 are left out and duplicates merged. (default: no edges, each node stands alone)
@@ -336,7 +338,11 @@ class LGCNEstimator(  # type: ignore[call-arg]
     ) -> tuple[Graph, Tensor | None, Targets]:
         """The graph to train on, the nodes that X names, and the targets of all nodes."""
         nodes = None
-        if graph is None:
+        if graph is None and X is None and edges is not None and y is not None:
+            # Edges alone: training makes features from them.
+            whole = graph_of(torch.zeros(len(y), 0), edges, directed=self.directed_)
+            self._check_width(whole, reset=not warm)
+        elif graph is None:
             whole = self._as_graph(X, edges, reset=not warm)
         else:
             whole, nodes = nodes_of(self._given_graph(graph), X, edges, type(graph))

@@ -92,6 +92,8 @@ def as_matrix(X: Any) -> Any:
 
     Scikit-learn and SciPy trust the indices of sparse matrices, so these are checked here.
     """
+    if X is None:
+        raise UsageError("X must be a graph or features, or come with edges and y, got None")
     if scipy.sparse.issparse(X):
         return checked_matrix(X, "X")
     if not isinstance(X, Tensor):

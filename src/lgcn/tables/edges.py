@@ -170,6 +170,8 @@ def _unknown_nodes(
             "source_column and target_column name the right columns, and that both tables write "
             "ids alike. "
         )
+    elif not table.has_names and table.textual and unknown[0][0] == 0 == edges.num_unknown - 1:
+        hint = "If the first line holds column names, give header=True. "
     return DataError(
         f"{table.name}: {edges.num_unknown} of {edges.num_rows} edges name nodes that are not in "
         f"{nodes}: {examples}{', ...' if edges.num_unknown > len(unknown) else ''}. {hint}"

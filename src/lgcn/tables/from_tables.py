@@ -307,9 +307,16 @@ def _edge_notes(
 ) -> list[str]:
     notes = []
     if counts["unknown_endpoints"]:
-        notes.append(f"{counts['unknown_endpoints']} edges that name unknown nodes are left out")
+        number = counts["unknown_endpoints"]
+        some = (
+            "1 edge that names an unknown node is"
+            if number == 1
+            else (f"{number} edges that name unknown nodes are")
+        )
+        notes.append(f"{some} left out")
     if counts["self_loops"]:
-        notes.append(f"{counts['self_loops']} self-loops are left out")
+        number = counts["self_loops"]
+        notes.append(f"{number} self-loop{' is' if number == 1 else 's are'} left out")
     # Without weights, an undirected list that has both directions of each edge is nothing odd.
     if counts["duplicates"] and (directed or weight_column is not None):
         kept = ", the largest weight stays" if weight_column is not None else ""

@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 
 from lgcn.errors import DataError, UsageError
+from lgcn.tables.cell_options import CellOptions
+from lgcn.tables.cells import read_cells
+from lgcn.tables.column_kinds import infer
 from lgcn.tables.columns import (
     is_single,
     listed,
@@ -117,7 +120,7 @@ def read_label_columns(
         return _from_lists(pc.split_pattern(cells, separator), name, names, where, na_values)
     cells, notes = _without_empty(cells, name, names, na_values, minus_one=True)
     if names is None and task == "auto":
-        _refuse_quantity(cells, name)
+        _refuse_quantity(cells, name, na_values)
     classes = _classes(cells, name, names, notes)
     y = _codes(cells, name, classes, where)
     return ColumnLabels(torch.from_numpy(y), classes, y >= 0, notes)
@@ -251,21 +254,30 @@ def _classes(
     return tuple(sorted(found, key=lambda name: (numbers[name], name)))
 
 
-def _refuse_quantity(cells: Any, column: str) -> None:
+def _refuse_quantity(cells: Any, column: str, na_values: Sequence[str]) -> None:
     """Raises DataError if the labels look like a number to predict rather than like classes.
 
-    That is: more than ten values that are not all whole numbers; or more than twenty whole numbers,
-    unless they are 0, 1, 2, ... or 1, 2, 3, ... and at most a hundred that occur five times each.
+    That is: more than ten values that are amounts such as € 1.234,50 or 12 %, or that are not all
+    whole numbers; or more than twenty whole numbers, unless they are 0, 1, 2, ... or 1, 2, 3, ...
+    and at most a hundred that occur five times each.
     """
     counts = cells.drop_null()
     found = pc.unique(counts).to_pylist()
+    if len(found) <= 10:
+        return
+    amounts = False
     try:
         numbers = [float(name) for name in found]
     except ValueError:
+        kind = infer(counts, CellOptions(na_values=tuple(na_values)))
+        if kind.kind != "number":
+            return
+        values, wrong = read_cells(pa.array(found, pa.large_string()), "number", kind.reading)
+        numbers = np.delete(values, wrong).tolist()
+        amounts = not len(wrong)
+    if not all(map(math.isfinite, numbers)):
         return
-    if len(found) <= 10 or not all(map(math.isfinite, numbers)):
-        return
-    if all(map(float.is_integer, numbers)):
+    if not amounts and all(map(float.is_integer, numbers)):
         low, high = min(numbers), max(numbers)
         in_order = low in (0, 1) and high - low + 1 == len(found)
         if len(found) <= 20 or (in_order and len(found) <= min(100, len(counts) / 5)):

@@ -81,7 +81,10 @@ def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
     masks = [(part, part.val_mask) for part in evaluated if part.val_mask is not None]
     parts = [part.y[mask].cpu() for part, mask in masks if part.y is not None]
     y = torch.cat(parts)
-    remedy = "Label more nodes, raise val, or choose another metric"
+    remedy = (
+        "Label more nodes, raise val or put 'val' into the split column of some, or choose another "
+        "metric"
+    )
     if metric == "r2" and len(torch.unique(y)) < 2:
         raise UsageError(
             f"metric=r2 needs validation nodes with different targets, got {len(y)} with one "

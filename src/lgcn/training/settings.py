@@ -224,7 +224,7 @@ class Settings(Group):
         settings = self._for_labels(graph)
         model = settings.model
         if isinstance(model, LGCNSettings):
-            if model.cnn == "shared" and "lgcl_channels" in settings.given:
+            if model.cnn == "shared" and settings._differs("lgcl_channels"):
                 warnings.warn(
                     f"lgcl_channels={model.lgcl_channels} has no effect with cnn=shared, whose "
                     "LGCLs add as many features as they are given; use cnn=single or cnn=double",
@@ -254,6 +254,13 @@ class Settings(Group):
         many = self._of({**values, **{n: flat[n] for n in ("preset", "model")}}, self._given)
         given = {name: flat[name] for name in self._given if name != "model"}
         return many._with(**{**given, "labels": "many"})
+
+    def _differs(self, name: str) -> bool:
+        """Whether the user gave another value than the preset's. A resumed run gives them all."""
+        if name not in self._given:
+            return False
+        usual = Settings.create(dataset=self.dataset, preset=self.preset, labels=self.labels)
+        return self.flat()[name] != usual.flat().get(name)
 
     def _with(self, **changes: Any) -> "Settings":
         """A copy with other values, which are not checked and do not count as given."""

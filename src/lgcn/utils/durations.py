@@ -29,7 +29,9 @@ def parse_duration(text: str | int | float, name: str = "a duration") -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as people say it: ``42 s``, ``3 min 20 s``, ``1 h 5 min``."""
+    """A duration as people say it: ``24 ms``, ``42 s``, ``3 min 20 s``, ``1 h 5 min``."""
+    if seconds < 0.1:
+        return f"{1000 * seconds:.0f} ms"
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"

@@ -48,7 +48,9 @@ def scores(state: State) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, such as `45 s`, `3 min` or `2.6 hours`."""
+    """A time in words, such as `24 ms`, `45 s`, `3 min` or `2.6 hours`."""
+    if seconds < 0.1:
+        return f"{1000 * seconds:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 90:
@@ -236,6 +238,8 @@ class StepLines:
 
     def __call__(self, step: str, done: int, total: int) -> None:
         begins = step != self._step
+        if begins and 0 < total <= done:  # what is done at once needs no line
+            return
         if self.lines.elapsed < SILENT_SECONDS or not (begins or self.lines.due()):
             return
         self._step = step

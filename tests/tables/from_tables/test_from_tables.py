@@ -69,7 +69,7 @@ def test_tables_of_all_kinds(kind: str, tmp_path: Path) -> None:
     torch.testing.assert_close(graph.x, expected[:, None])
     assert graph.encoder.feature_names == ("size",)
     assert len(notes) == 1
-    assert "1 self-loops are left out" in notes[0]
+    assert "1 self-loop is left out" in notes[0]
     assert counts == {
         "node_rows": 6,
         "edge_rows": 4,
@@ -218,7 +218,7 @@ def test_a_trained_encoder_and_its_labels() -> None:
 
 
 def test_notes_are_warnings() -> None:
-    with pytest.warns(UserWarning, match="1 self-loops"):
+    with pytest.warns(UserWarning, match="1 self-loop is"):
         graph = from_tables(EDGES, NODES, **OPTIONS)
     assert isinstance(graph, Graph)
 
@@ -443,3 +443,10 @@ def test_both_functions_have_the_same_arguments() -> None:
     del other["node_options"]
     assert other.items() <= one.items()
     assert one.keys() - other.keys() == NodeArguments.__annotations__.keys()
+
+
+def test_column_names_that_are_read_as_an_edge(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("source,target\na,b\nb,a\n")
+    nodes = pa.table({"id": ["a", "b"], "x": [0.0, 1.0]})
+    with pytest.raises(DataError, match="first line holds column names, give header=True"):
+        from_tables(tmp_path / "e.csv", nodes, header=False)
