@@ -260,7 +260,7 @@ class Settings(Group):
         if name not in self._given:
             return False
         usual = Settings.create(dataset=self.dataset, preset=self.preset, labels=self.labels)
-        return self.flat()[name] != usual.flat().get(name)
+        return bool(self.flat()[name] != usual.flat().get(name))
 
     def _with(self, **changes: Any) -> "Settings":
         """A copy with other values, which are not checked and do not count as given."""
