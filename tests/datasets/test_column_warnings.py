@@ -178,6 +178,8 @@ def test_training_warns_of_classes_and_isolated_nodes() -> None:
     ).graph
     found = training_warnings(made)
     assert any("unequal" in text and "9" in text for text in found)
+    told = training_warnings(made, classes_count_alike=True)
+    assert told == [text for text in found if "unequal" not in text]
     assert any("have no edge (49)" in text for text in found)
 
 

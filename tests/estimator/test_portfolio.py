@@ -70,3 +70,20 @@ def test_a_graph_without_features(graph: Graph, tmp_path: Path) -> None:
     np.testing.assert_array_equal(LGCNClassifier.load(tmp_path).predict(bare), again.predict())
     number = small(LGCNRegressor, max_epochs=2).fit(bare, np.arange(200.0))
     assert np.isfinite(number.predict()).all()
+
+
+def test_without_settings_the_better_of_two_is_kept_by_validation():
+    """As `lgcn train` does for small graphs."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = np.eye(3)[y] + rng.normal(0, 0.3, (60, 3))
+    edges = rng.integers(0, 60, (2, 150))
+    model = LGCNClassifier(random_state=0).fit(X, y, edges=edges)
+    scores = model.result_["labels_by_validation"]
+    assert set(scores) == {"few", "many"}
+    assert model.settings_.labels == max(scores, key=lambda name: scores[name])
+    again = LGCNClassifier(random_state=0, settings={"labels": model.settings_.labels})
+    again.fit(X, y, edges=edges)
+    assert "labels_by_validation" not in again.result_
+    np.testing.assert_array_equal(model.predict_proba(), again.predict_proba())
+    assert again.settings_ == model.settings_

@@ -20,18 +20,20 @@ MANY_NUMBERS = 10  # labels that are this many different numbers may be amounts
 FEW_ISOLATED, MANY_ISOLATED = 0.02, 0.2  # shares of nodes without an edge
 
 
-def training_warnings(graph: Graph) -> list[str]:
+def training_warnings(graph: Graph, *, classes_count_alike: bool = False) -> list[str]:
     """What looks wrong with a graph that is about to be trained on, the worst first.
 
     The warnings of `warnings_of` that cost little, also for a graph in files.
 
     Args:
         graph: A graph on the CPU with labels and splits.
+        classes_count_alike: Whether the user has chosen class weights or a metric by which small
+            classes count as much as large ones. (default: `False`)
     """
     found = column_warnings(graph)
     counts = class_counts(graph)
     if _has_classes(graph):
-        found += _class_warnings(counts)
+        found += _class_warnings(counts, classes_count_alike)
         found += _validation_warnings(counts, class_counts(graph, "val"))
     isolated = int((graph.rowptr.diff() == 0).sum())
     return found + _isolated_warning(isolated, graph.num_nodes, graph.num_edges)
@@ -74,7 +76,7 @@ def warnings_of(graph: Graph, report: GraphReport, degree: Any) -> list[str]:
     return found
 
 
-def _class_warnings(counts: dict[str, int]) -> list[str]:
+def _class_warnings(counts: dict[str, int], count_alike: bool = False) -> list[str]:
     found = []
     present = {name: number for name, number in counts.items() if number}
     if len(present) == 1:
@@ -86,7 +88,7 @@ def _class_warnings(counts: dict[str, int]) -> list[str]:
             "which cannot be both learned and tested; label more, or merge with another class"
         )
     largest, smallest = max(present.values()), min(present.values())
-    if len(present) > 1 and largest > UNEQUAL * smallest:
+    if len(present) > 1 and largest > UNEQUAL * smallest and not count_alike:
         found.append(
             f"the classes are very unequal, from {smallest:,} to {largest:,} nodes: accuracy hides "
             "a small class that is never found. Read the scores per class; metric=macro_f1 or "

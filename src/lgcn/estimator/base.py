@@ -36,6 +36,7 @@ from lgcn.estimator.weights import as_float32, read_sample_weight, spread_weight
 from lgcn.graph import Graph
 from lgcn.inference import embed, predict
 from lgcn.training import ModelSpec, Result, Settings, train
+from lgcn.training.portfolio.choice import label_members, wants_several
 from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
 
@@ -176,10 +177,12 @@ class LGCNEstimator(  # type: ignore[call-arg]
         masks = split_masks(own_masks, counted, self.validation_fraction, seed)
         whole = replace(self._with_targets(whole, labels), **masks)
         asked = self._for_targets(chosen, labels, whole)
+        several = wants_several(asked, whole) and not (warm and not _is_limited(asked))
         chosen = asked.resolve(whole)
-        limited = asked.time_limit is not None or asked.max_trials is not None
-        # The members of a portfolio make their own choices.
-        result = self._train(whole, asked if limited else chosen, limited, warm)
+        # Several models make their own choices.
+        result = self._train(whole, asked if several else chosen, several, warm)
+        if "labels" in result.record:  # the better of two settings
+            chosen = dict(label_members(asked, whole))[result.record["labels"]].resolve(whole)
         self.encoder_ = whole.encoder
         self.graph_ = whole
         self.has_edges_ = whole.num_edges > 0
@@ -285,13 +288,13 @@ class LGCNEstimator(  # type: ignore[call-arg]
     def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
         """The attributes in what `_to_json` gave; KeyError, TypeError or ValueError if wrong."""
 
-    def _train(self, graph: Graph, settings: Settings, limited: bool, warm: bool) -> Result:
-        """Trains a model, or several within a limit of time or trials."""
+    def _train(self, graph: Graph, settings: Settings, several: bool, warm: bool) -> Result:
+        """Trains a model; or several, within a limit or to choose between two settings."""
         limits = settings.optimisation
         with epoch_progress(
             limits.max_epochs, limits.patience, max_steps=limits.max_steps, show=self.verbose
         ) as progress:
-            if not limited:
+            if not several:
                 weights = self.model_.state_dict() if warm else None
                 start = None if progress is None else progress.start
                 return train(graph, settings, on_epoch=progress, on_start=start, weights=weights)
@@ -456,3 +459,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
 def _rows(values: Tensor, nodes: Tensor | None) -> Tensor:
     return values if nodes is None else values[nodes]
+
+
+def _is_limited(settings: Settings) -> bool:
+    return settings.time_limit is not None or settings.max_trials is not None

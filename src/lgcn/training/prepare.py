@@ -63,7 +63,11 @@ class PreparedTraining:
             from lgcn.training.checks import check_trainable
 
             check_trainable(graph, self.settings)  # an error comes alone
-            for text in training_warnings(graph):
+            chosen = self.settings
+            count_alike = chosen.optimisation.class_weight != "none" or (
+                chosen.evaluation.metric not in ("auto", "accuracy", "micro_f1", "log_loss")
+            )
+            for text in training_warnings(graph, classes_count_alike=count_alike):
                 warnings.warn(text, stacklevel=2)
         from lgcn.training.loop import train
         from lgcn.training.portfolio import train_portfolio

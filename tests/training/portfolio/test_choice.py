@@ -58,6 +58,7 @@ def test_the_better_one_is_kept_as_an_ordinary_run(tmp_path: Path) -> None:
     expected = alone[best]
     assert torch.equal(predict(result.model, graph), predict(expected.model, graph))
     kept = lasting(result.record)
+    assert kept.pop("labels") == best
     del kept["labels_by_validation"]
     assert kept == lasting(expected.record)
     run = load_run(folder)

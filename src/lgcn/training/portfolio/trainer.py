@@ -375,6 +375,7 @@ class _Portfolio:
         # Of equal scores, the first: what the rule of thumb says.
         best = max(self.candidates, key=lambda one: sign * one.record["val_score"])
         record = {**best.record, "out": None if self.run is None else str(self.run.folder)}
+        record["labels"] = best.entry.name
         record["labels_by_validation"] = {
             one.entry.name: one.entry.val_score for one in self.candidates
         }
