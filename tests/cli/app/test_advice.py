@@ -33,7 +33,7 @@ def ok(output: Any) -> None:
     [
         ("--dataset syntetic", "did you mean '(synthetic)'", "--dataset {}"),
         ("--preset papr", "did you mean '(paper)'", "--preset {}"),
-        ("--preset nope", r"known: (best)\b", "--preset {}"),
+        ("--preset nope", r"known: .*(quick)\b", "--preset {}"),
         ("--set max_epoch=2", "did you mean '(max_epochs)'", "--set {}=2"),
         ("--set cnn=tripel", "must be one of (double)", "--set cnn={}"),
         ("--set lr=-1", r"at least (\d)", "--set lr={}"),
