@@ -21,7 +21,7 @@ def tables(place: Path) -> pd.DataFrame:
     size, noise = rng.normal(size=(2, 90))
     nodes = pd.DataFrame({"id": [f"n{i}" for i in range(90)], "size": size})
     nodes["price"] = np.where(np.arange(90) % 9 == 0, np.nan, 100 * size + noise + 500)
-    nodes["fraud"] = np.where(size + noise / 4 > 0.8, "yes", "no")
+    nodes["fraud"] = np.where(size + noise > 0.8, "yes", "no")
     nodes["weight"] = rng.uniform(0.5, 2, 90)
     nodes["bad"] = -1
     nodes.to_csv(place / "nodes.csv", index=False)
@@ -91,8 +91,8 @@ def test_a_regression_on_a_store(lgcn_):
     [
         ((*FRAUD, "--metric", "balanced_acuracy"), ("'balanced_accuracy'",)),
         ((*FRAUD, "--metric", "rmse"), ("rmse", "balanced_accuracy")),
-        ((*FRAUD, "--class-weight", "yes=-1"), ("class_weight", "at least 0")),
-        ((*FRAUD, "--class-weight", "heavy"), ("class_weight", "balanced", "'heavy'")),
+        ((*FRAUD, "--class-weight", "yes=-1"), ("--class-weight", "at least 0")),
+        ((*FRAUD, "--class-weight", "heavy"), ("--class-weight", "balanced", "'heavy'")),
         ((*FRAUD, "--class-weight", "yes=x"), ("--class-weight", "NAME=NUMBER")),
         ((*FRAUD, "--class-weight", "yes=1", "--class-weight", "yes=2"), ("'yes'", "twice")),
         ((*FRAUD, "--class-weight", "yse=2"), ("'yse'", "'yes'")),
@@ -102,7 +102,7 @@ def test_a_regression_on_a_store(lgcn_):
         ((*FRAUD, "--task", "ranking"), ("--task", "regression")),
         (PRICE, ("80 different numbers", "--task regression", "--task classification")),
         ((*PRICE, "--task", "regression", "--labels-per-class", "3"), ("--labels-per-class",)),
-        ((*PRICE, "--task", "regression", "--class-weight", "balanced"), ("class_weight",)),
+        ((*PRICE, "--task", "regression", "--class-weight", "balanced"), ("--class-weight",)),
         ((*PRICE, "--task", "regression", "--metric", "accuracy"), ("accuracy", "r2, rmse, mae")),
         (
             ("--label-column", "fraud", "--sample-weight-column", "price"),
