@@ -37,7 +37,7 @@ def test_evaluate_gives_the_scores_of_the_training(lgcn_, run_on_store: Path, st
         (("train", "--graph", "nowhere"), "nowhere"),
         (("train", "--graph", "store", "--dataset", "digits"), "not both"),
         (("train", "--graph", "store", "--memory", "much"), "memory"),
-        (("train", "--graph", "store", "--max-steps", "0"), "max_steps"),
+        (("train", "--graph", "store", "--max-steps", "0"), "--max-steps"),
         (("generate", "g", "--nodes", "0", "--edges", "1"), "--nodes"),
         (("generate", "g", *SIZE, "--feature-type", "float8"), "float8"),
         (("import", "g", "--edges", "missing.csv"), "missing.csv"),

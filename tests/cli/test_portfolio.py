@@ -61,7 +61,7 @@ def test_a_store(lgcn_: Any, store: Path, place: Path) -> None:
 def test_a_wrong_limit_is_told_at_once(lgcn_: Any, limit: str) -> None:
     shown = lgcn_("train", f"--time-limit={limit}")
     assert shown.code == 2
-    assert "time_limit must be a positive number" in shown.err
+    assert "--time-limit must be a positive number" in shown.err
     assert limit in shown.err
 
 

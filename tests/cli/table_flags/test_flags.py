@@ -222,7 +222,7 @@ def test_unknown_nodes(lgcn_):
     assert report["imported"]["unknown_endpoints"] == 1
     output = lgcn_("train", *TOPIC, *RUN, "--unknown-nodes", "drop")
     assert output.code == 0
-    assert output.notes("name unknown nodes are left out")
+    assert output.notes("unknown node")
     assert lgcn_("predict", "run", "--output", "p.csv").code == 0
 
 

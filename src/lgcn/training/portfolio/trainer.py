@@ -50,6 +50,7 @@ SHARE = 0.35
 RESERVED, LEAST_RESERVED = 0.02, 0.5
 MIN_SECONDS = 1.0  # no member is started with less time left
 MAX_FAILURES = 5  # variations that may fail in a row
+MAX_VARIATIONS = 60  # more of them would fit the validation nodes of a small graph by chance
 # What makes a member fail without ending the others.
 FAILURES = (LGCNError, RuntimeError, ValueError, ArithmeticError, MemoryError)
 
@@ -233,7 +234,7 @@ class _Portfolio:
             own = own.replace(baselines=False)  # the portfolio computes them once
             yield Entry(member.name, member.family, own.model.name), own
         number = failures = 0
-        while not self._is_up() and failures < MAX_FAILURES:
+        while not self._is_up() and failures < MAX_FAILURES and number < MAX_VARIATIONS:
             settings = {one.entry.name: one.settings for one in self.candidates}
             found = vary(
                 number,
