@@ -2,13 +2,13 @@
 
 python -m benchmarks.own_best [--device cuda] [--processes N] [--out FILE] [--minutes M]
     [--datasets NAME ...] [--tasks NAME ...] [--systems NAME ...] [--splits N] [--first-split N]
-    [--time-limit 10m | --max-trials N] [--summary]
+    [--time-limit 10m | --max-trials N]
 
 Each system trains on the same splits: 60/20/20 % and 20 labels per class, drawn by the number of
 the split, or the published ones of minesweeper and tolokers, which are scored by ROC AUC. Every
 system chooses its epoch and its settings by the score of the validation nodes. The file gets one
 line per graph, split and system as soon as it is finished; a run that stops, for example after M
-minutes, goes on with the next call. `--summary` prints the table of what is there.
+minutes, goes on with the next call. `python -m benchmarks.report` writes the table.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import itertools
 import json
 import os
 import signal
-import statistics
 import time
 import warnings
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ import torch
 
 from benchmarks import own_best_networks, validation
 from benchmarks._common import machine, make_parser
+from benchmarks.own_best_table import SYSTEMS, key
 from lgcn import Graph, load_dataset
 from lgcn.datasets import random_split
 from lgcn.datasets.locate import data_folders
@@ -100,7 +100,7 @@ BOOSTING: tuple[dict[str, Any], ...] = (
     {"learning_rate": 0.1, "max_leaf_nodes": 7, "max_features": 0.5},
 )
 TREES, WIDE, COLUMNS = 200, 500, 128  # trees per class; more features than WIDE become COLUMNS
-SYSTEMS = ("default", "best", *GRIDS, "boosting", "boosting, structural")
+assert tuple(GRIDS) == SYSTEMS[2:6]
 
 Task = tuple[int, str, str, str]  # number of the split, data set, kind of split, system
 
@@ -232,32 +232,6 @@ def all_tasks(arguments: argparse.Namespace) -> Iterator[Task]:
                     yield number, dataset, split, system
 
 
-def _key(record: Any) -> tuple[Any, ...]:
-    return record["dataset"], record["split"], record["number"], record["system"]
-
-
-def table(records: list[dict[str, Any]]) -> str:
-    """Mean test scores in per cent with standard errors, over splits that all systems have."""
-    lines = []
-    for dataset, split in sorted({(r["dataset"], r["split"]) for r in records}):
-        own = [r for r in records if (r["dataset"], r["split"]) == (dataset, split)]
-        systems = [system for system in SYSTEMS if any(r["system"] == system for r in own)]
-        done = [{r["number"] for r in own if r["system"] == system} for system in systems]
-        numbers = set.intersection(*done)
-        cells = []
-        for system in systems:
-            scores = [
-                100 * r["test_score"]
-                for r in own
-                if r["system"] == system and r["number"] in numbers
-            ]
-            if scores:
-                error = statistics.stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else 0.0
-                cells.append(f"{system} {statistics.mean(scores):.1f} ± {error:.1f}")
-        lines.append(f"{dataset}, {split}, {len(numbers)} splits: {'; '.join(cells)}")
-    return "\n".join(lines)
-
-
 class _TimeIsUp(Exception):
     """The minutes of --minutes are over."""
 
@@ -285,13 +259,9 @@ def main() -> None:
     parser.add_argument("--first-split", type=int, default=0, help="(default: 0)")
     parser.add_argument("--time-limit", help="of `best` (default: none)")
     parser.add_argument("--max-trials", type=count, help="of `best` (default: 16)")
-    parser.add_argument("--summary", action="store_true", help="print the table and end")
     arguments = parser.parse_args()
     out: Path = arguments.out
-    known = read_lines(out, _key).records
-    if arguments.summary:
-        print(table(list(known.values())))
-        return
+    known = read_lines(out, key).records
     limits = {"time_limit": arguments.time_limit, "max_trials": arguments.max_trials}
     limits = {name: value for name, value in limits.items() if value is not None}
     limits = limits or {"max_trials": 16}
@@ -303,8 +273,8 @@ def main() -> None:
             print(f"{task} failed: {found.message}", flush=True)
             return
         record = {"dataset": dataset, "split": split, "number": number, "system": system, **found}
-        known[_key(record)] = record
-        put_lines(out, [{**record, "machine": on}], _key)
+        known[key(record)] = record
+        put_lines(out, [{**record, "machine": on}], key)
         print(
             f"{dataset:17} {split:12} {number} {system:21} validation "
             f"{100 * found['val_score']:5.1f} test {100 * found['test_score']:5.1f} "
@@ -321,7 +291,6 @@ def main() -> None:
         run_tasks(tasks, one, done, processes=arguments.processes)
     except _TimeIsUp:
         print(f"stopped after {arguments.minutes} minutes", flush=True)
-    print(table(list(known.values())))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
+from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.report_tables import (
     ATTACKS,
@@ -28,7 +29,7 @@ DOCUMENTS = (
         EVIDENCE / f"{name}.md"
         for name in (
             *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
-            *("guarantees", "robustness"),
+            *("guarantees", "robustness", "own-data"),
         )
     ),
 )
@@ -49,6 +50,8 @@ def block(name: str) -> str:
         return paper_table(name.removeprefix("paper-"))
     if name in ATTACKS:
         return attack_table(name)
+    if name == "own_best":
+        return own_best()
     benchmark, _, run = name.partition("-")
     if benchmark == "targets":
         return targets(run)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from benchmarks.own_best_networks import Tuned
+from benchmarks.own_best_table import SYSTEMS, common_scores
 
 from benchmarks import own_best
 from lgcn.training import Settings
@@ -57,7 +58,12 @@ def test_tasks_come_split_by_split_and_published_ones_apart() -> None:
 
 def test_the_table_counts_splits_that_all_systems_have() -> None:
     records = [
-        {"dataset": "cora", "split": "60/20/20", "number": n, "system": s, "test_score": score}
-        for n, s, score in ((0, "best", 0.8), (1, "best", 0.9), (2, "best", 0), (0, "gcn", 0.7))
+        {"number": number, "system": system, "test_score": 0.5 + 0.1 * number}
+        for number in range(3)
+        for system in SYSTEMS
+        if (number, system) != (1, "gat")
     ]
-    assert own_best.table(records) == "cora, 60/20/20, 1 splits: best 80.0 ± 0.0; gcn 70.0 ± 0.0"
+    scores = common_scores(records)
+    assert set(scores) == set(SYSTEMS)
+    assert all(values == pytest.approx([50, 70]) for values in scores.values())
+    assert common_scores([one for one in records if one["system"] != "mlp"]) == {}
