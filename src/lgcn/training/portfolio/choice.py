@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # takes at most a minute or so.
 CHEAP_NODES, CHEAP_ENTRIES = 10_000, 200_000
 # Settings that may be given without switching the choice off: they do not change the network.
-HARMLESS_GROUPS, HARMLESS = ("sampling", "evaluation", "hardware"), ("class_weight",)
+HARMLESS = ("sampling", "evaluation", "hardware")
 
 
 def wants_several(settings: Settings, graph: Graph, resumed: Run | None = None) -> bool:
@@ -38,7 +38,7 @@ def settings_by_validation(settings: Settings, graph: Graph) -> bool:
 
     That is so for ``labels=auto`` and the default preset, if it has settings for both, the graph
     has at most 10,000 nodes and 200,000 entries of the adjacency, and no setting of the network or
-    the optimisation was given, except class weights.
+    the optimisation was given.
 
     Args:
         settings: The settings of the training.
@@ -47,8 +47,7 @@ def settings_by_validation(settings: Settings, graph: Graph) -> bool:
     if settings.labels != "auto" or not depends_on_labels(settings.preset, settings.dataset):
         return False
     groups = {name: group for name, (group, _) in flat_names(settings.model.name).items()}
-    given = [name for name in settings.given if name in groups and name not in HARMLESS]
-    if any(groups[name] not in HARMLESS_GROUPS for name in given):
+    if any(name in groups and groups[name] not in HARMLESS for name in settings.given):
         return False
     if settings.preset != "default":  # a short training is to stay short
         return False
