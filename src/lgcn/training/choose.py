@@ -29,9 +29,8 @@ SUBGRAPH_SHARE = 3
 EVALUATED_VALUES = 4_000_000
 # An epoch has at least so many sub-graphs.
 FEWEST_SUBGRAPHS = 2
-# Nodes of a sub-graph for networks that average over several steps of propagation. In sub-graphs of
-# 2000 nodes, five steps smooth less than in prediction, which cost seven points of 82
-# (docs/evidence/performance.md).
+# Nodes of a sub-graph for networks that average over several steps of propagation: small sub-graphs
+# cut most of these steps off.
 DIFFUSION_NODES = 20_000
 # Nodes of a sub-graph per start node. With a quarter of the nodes as start nodes, sub-graphs of
 # large graphs hold few of a node's neighbours, and prediction, which sees all, is worse for it.
