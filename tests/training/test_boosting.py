@@ -107,6 +107,26 @@ def test_wide_features_are_projected_and_unseen_classes_not_predicted() -> None:
     assert dense_run.record["val_score"] == pytest.approx(found.record["val_score"], abs=0.1)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_own_features_stay_as_they_are_up_to_a_limit(sparse: bool) -> None:
+    graph = small_graph()
+    x = torch.randn(200, WIDE + 8, generator=torch.Generator().manual_seed(0))
+    given = x.to_sparse_csr() if sparse else x
+    kept = BoostedTrees(WIDE + 8, 3, hidden_channels=6, raw_features=WIDE + 8, num_layers=1)
+    projected = BoostedTrees(WIDE + 8, 3, hidden_channels=6, raw_features=WIDE + 7, num_layers=1)
+    for model in (kept, projected):
+        assert model.projection is not None
+        model.projection.data.copy_(torch.eye(WIDE + 8, 6))
+    neighbours = torch.zeros(200, 200)
+    neighbours[graph.edge_index[1], graph.edge_index[0]] = 1
+    degree = neighbours.sum(1, keepdim=True)
+    means = neighbours @ x[:, :6] / degree.clamp(min=1)
+    for model, own in ((kept, x), (projected, x[:, :6])):
+        found = model.node_features(given, graph)
+        assert found.shape == (200, model.columns)
+        torch.testing.assert_close(found, torch.cat([own, means, degree], dim=1))
+
+
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     train(small_graph(), boosting(trees=2), out=tmp_path / "run")
     path = tmp_path / "run" / "model.safetensors"

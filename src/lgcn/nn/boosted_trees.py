@@ -18,7 +18,7 @@ from lgcn.ops import spmm
 from lgcn.ops.structure import csr_parts
 from lgcn.utils.jit import jit
 
-# More features than this, or sparse ones of that number, are projected to `hidden_channels`.
+# More features than this are projected to `hidden_channels` before neighbours are averaged.
 WIDE = 256
 
 
@@ -27,13 +27,16 @@ class BoostedTrees(Module):
 
     The features are those of the node, their means over neighbours of one hop, of two hops and so
     on, and the number of neighbours. More than 256 input features are projected first (truncated
-    SVD). The trees are not differentiable. They compute whole graphs only, on the CPU.
+    SVD); the node's own features stay as they are up to `raw_features`. The trees are not
+    differentiable. They compute whole graphs only, on the CPU.
 
     Args:
         in_channels: Input features per node.
         num_classes: Number of outputs per node.
         hidden_channels: Columns that more than 256 input features are projected to.
             (default: 128)
+        raw_features: Up to this many features of the node itself are not projected: a split can
+            then ask for a single one. (default: 256)
         num_layers: Hops over which neighbours are averaged. (default: 2)
         trees: Trees per output, at most. (default: 200)
         leaves: Leaves per tree, at most. (default: 31)
@@ -60,6 +63,7 @@ class BoostedTrees(Module):
         num_classes: int,
         *,
         hidden_channels: int = 128,
+        raw_features: int = WIDE,
         num_layers: int = 2,
         trees: int = 200,
         leaves: int = 31,
@@ -72,7 +76,9 @@ class BoostedTrees(Module):
         self.input_scale = input_scale
         wide = in_channels > WIDE
         base = min(hidden_channels, in_channels) if wide else in_channels
-        self.columns = base * (num_layers + 1) + 1
+        self.keep_raw = in_channels <= max(WIDE, raw_features)
+        own = in_channels if self.keep_raw else base
+        self.columns = own + base * num_layers + 1
         self.projection = (
             Parameter(torch.zeros(in_channels, base), requires_grad=False) if wide else None
         )
@@ -103,6 +109,7 @@ class BoostedTrees(Module):
             )
         base = self._project(x)
         parts = [base]
+        own = self._raw(x) if self.keep_raw else base
         rowptr, col, weight = graph.adjacency()
         values = base.new_ones(col.numel()) if weight is None else weight.to(base)
         total = spmm(rowptr, col, values, base.new_ones(graph.num_nodes, 1))
@@ -110,15 +117,17 @@ class BoostedTrees(Module):
             mean = spmm(rowptr, col, values, parts[-1].contiguous())
             parts.append(mean / torch.where(total == 0, 1, total))
         parts.append(rowptr.diff()[:, None].to(base))
-        return torch.cat(parts, dim=1).cpu()
+        return torch.cat([own, *parts[1:]], dim=1).cpu()
+
+    def _raw(self, x: Tensor) -> Tensor:
+        dense = x.to_dense() if x.layout == torch.sparse_csr else x
+        return self.input_scale * dense.float()
 
     def _project(self, x: Tensor) -> Tensor:
-        sparse = x.layout == torch.sparse_csr
         if self.projection is None:
-            dense = x.to_dense() if sparse else x
-            return self.input_scale * dense.float()
+            return self._raw(x)
         matrix = self.input_scale * self.projection.detach().float()
-        if sparse:
+        if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)
             return spmm(rowptr, col, values.float(), matrix)
         return x.float() @ matrix

@@ -298,6 +298,9 @@ class BoostingSettings(ModelSettings):
     hidden_channels: Int = Field(
         128, ge=1, description="columns that more than 256 features are projected to"
     )
+    raw_features: int = Field(
+        256, ge=0, le=4096, description="up to this many own features are read unprojected"
+    )
     num_layers: int = Field(
         2, ge=0, le=MAX_PARTS, description="hops over which neighbours are averaged"
     )
