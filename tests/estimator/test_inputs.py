@@ -207,6 +207,8 @@ def test_several_labels_a_node(graph: Graph, tmp_path: Path) -> None:
     table = classifier.predictions([0, 5])
     rows = [";".join(str(i) for i in np.flatnonzero(row > 0.5)) for row in chances[[0, 5]]]
     assert table["predicted"].to_pylist() == rows
+    truth = classifier.predictions([0, 120])["true"].to_pylist()
+    assert truth == [";".join(str(i) for i in np.flatnonzero(y[0])), None]
     classifier.save(tmp_path)
     loaded = LGCNClassifier.load(tmp_path)
     np.testing.assert_array_equal(loaded.predict(x), classifier.predict())
@@ -224,6 +226,12 @@ def test_the_names_of_a_graph_are_its_classes(graph: Graph) -> None:
     table = classifier.predictions([3, 7])
     assert table["node"].to_pylist() == ["node 3", "node 7"]
     assert table["predicted"].to_pylist() == classifier.predict([3, 7]).tolist()
+    assert table["true"].to_pylist() == np.array(["c", "b", "a"])[graph.y[[3, 7]]].tolist()
+    split = classifier.predictions()["split"].to_numpy(zero_copy_only=False)
+    for name in ("train", "val", "test"):
+        np.testing.assert_array_equal(split == name, classifier.graph_.mask(name))
+    assert not {"true", "split"} & set(classifier.predictions(truth=False).column_names)
+    assert not {"true", "split"} & set(classifier.predictions(replace(named)).column_names)
     assert classifier.score(named) == classifier.score(None, np.array(["c", "b", "a"])[graph.y])
 
 

@@ -157,8 +157,10 @@ def test_intervals_hold_the_stated_share(graph: Graph, y: Any) -> None:
             model.predict_interval(level=level)
 
 
-def test_predictions_as_a_table(fitted_regressor: LGCNRegressor) -> None:
+def test_predictions_as_a_table(fitted_regressor: LGCNRegressor, y: Any) -> None:
     table = fitted_regressor.predictions([7, 2])
+    np.testing.assert_allclose(table["true"], y[[7, 2]])
+    assert set(table["split"].to_pylist()) <= {"train", "val", "test", None}
     assert table["node"].to_pylist() == [7, 2]
     np.testing.assert_array_equal(table["predicted"], fitted_regressor.predict([7, 2]))
     ends = np.stack([table["lower"], table["upper"]], axis=1)
@@ -319,7 +321,7 @@ def test_saved_and_loaded(
     np.testing.assert_array_equal(
         loaded.predict_interval(x, edges), fitted_regressor.predict_interval()
     )
-    assert loaded.predictions(x, edges).equals(fitted_regressor.predictions())
+    assert loaded.predictions(x, edges).equals(fitted_regressor.predictions(truth=False))
     assert loaded.score(x, y, edges=edges) == fitted_regressor.score(None, y)
     assert loaded.interval_ == fitted_regressor.interval_
     assert loaded.history_ == fitted_regressor.history_

@@ -42,6 +42,7 @@ from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
     from lgcn.inference import TrainedRun
+    from lgcn.inference.truth import Truth
     from lgcn.tables.encoder import FeatureEncoder
 
 # Constructor arguments that are not settings of the training.
@@ -444,6 +445,15 @@ class LGCNEstimator(  # type: ignore[call-arg]
             raise UsageError("y must have labels to score, got none: pass the true labels as y=")
         weight = None if sample_weight is None else read_sample_weight(sample_weight, rows)
         return graph, nodes, targets, None if weight is None else weight[targets.known]
+
+    def _known(self, graph: Graph, nodes: Tensor | None, truth: bool) -> Truth | None:
+        """The true targets and the split of nodes of the fitted graph, for a table; else `None`."""
+        if not truth or graph is not self.graph_:
+            return None
+        from lgcn.inference.truth import Truth
+        from lgcn.training.split_file import split_of
+
+        return Truth.of(graph, split_of(graph)).take(nodes)
 
     def _test_targets(self, graph: Graph) -> Targets:
         """The labels of a graph; only those of its test nodes if it has a test mask."""

@@ -236,13 +236,20 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         return float(accuracy_score(truth, predicted[known], sample_weight=weight))
 
     def predictions(
-        self, X: Any = None, edges: Any = None, *, abstain_below: float | None = None
+        self,
+        X: Any = None,
+        edges: Any = None,
+        *,
+        abstain_below: float | None = None,
+        truth: bool = True,
     ) -> pa.Table:
         """The predictions as an Arrow table, see `lgcn.inference.predictions.predictions`.
 
         Args:
             X, edges: See `predict`.
             abstain_below: Confidence below which nothing is predicted. (default: none)
+            truth: Add the columns `true` and `split` if the nodes are those of the fit.
+                (default: `True`)
         """
         from lgcn.inference.predictions import predictions
 
@@ -256,6 +263,7 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             threshold=self.threshold_,
             node_ids=ids if nodes is None else ids[nodes.numpy()],
             abstain_below=abstain_below,
+            truth=self._known(graph, nodes, truth),
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -102,11 +102,13 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
         known, predicted = targets.known, self._values(graph, nodes)
         return float(r2_score(targets.y[known], predicted[known], sample_weight=weight))
 
-    def predictions(self, X: Any = None, edges: Any = None) -> pa.Table:
+    def predictions(self, X: Any = None, edges: Any = None, *, truth: bool = True) -> pa.Table:
         """The predictions as an Arrow table: `node`, `predicted`, `lower` and `upper`.
 
         Args:
             X, edges: See `lgcn.LGCNClassifier.predict`.
+            truth: Add the columns `true` and `split` if the nodes are those of the fit.
+                (default: `True`)
         """
         from lgcn.inference.predictions import predicted_values
 
@@ -116,6 +118,7 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
             self._spec.values(self._logits(graph, nodes)),
             half_width=self.interval_["half_width"],
             node_ids=ids if nodes is None else ids[nodes.numpy()],
+            truth=self._known(graph, nodes, truth),
         )
 
     def _values(self, graph: Graph, nodes: Tensor | None) -> Array:

@@ -39,6 +39,15 @@ class Truth(NamedTuple):
         split = None if self.split is None else {k: v[start:stop] for k, v in self.split.items()}
         return Truth(y, unknown, split)
 
+    def take(self, nodes: Tensor | None) -> Truth:
+        """That of some nodes, by their numbers. `None`: of all."""
+        if nodes is None:
+            return self
+        y, unknown = (None if part is None else part[nodes] for part in self[:2])
+        numbers = nodes.numpy()
+        split = None if self.split is None else {k: v[numbers] for k, v in self.split.items()}
+        return Truth(y, unknown, split)
+
     @classmethod
     def of(cls, graph: Graph, split: Split | None = None) -> Truth:
         """What is known of the nodes of a graph.
