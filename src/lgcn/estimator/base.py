@@ -453,7 +453,8 @@ class LGCNEstimator(  # type: ignore[call-arg]
         from lgcn.inference.truth import Truth
         from lgcn.training.split_file import split_of
 
-        return Truth.of(graph, split_of(graph)).take(nodes)
+        known = Truth.of(graph, split_of(graph))
+        return known if nodes is None else known.take(nodes.numpy())
 
     def _test_targets(self, graph: Graph) -> Targets:
         """The labels of a graph; only those of its test nodes if it has a test mask."""

@@ -39,13 +39,10 @@ class Truth(NamedTuple):
         split = None if self.split is None else {k: v[start:stop] for k, v in self.split.items()}
         return Truth(y, unknown, split)
 
-    def take(self, nodes: Tensor | None) -> Truth:
-        """That of some nodes, by their numbers. `None`: of all."""
-        if nodes is None:
-            return self
+    def take(self, nodes: np.ndarray[Any, Any]) -> Truth:
+        """That of some nodes, by their numbers."""
         y, unknown = (None if part is None else part[nodes] for part in self[:2])
-        numbers = nodes.numpy()
-        split = None if self.split is None else {k: v[numbers] for k, v in self.split.items()}
+        split = None if self.split is None else {k: v[nodes] for k, v in self.split.items()}
         return Truth(y, unknown, split)
 
     @classmethod
