@@ -39,6 +39,12 @@ class Truth(NamedTuple):
         split = None if self.split is None else {k: v[start:stop] for k, v in self.split.items()}
         return Truth(y, unknown, split)
 
+    def take(self, nodes: np.ndarray[Any, Any]) -> Truth:
+        """That of some nodes, by their numbers."""
+        y, unknown = (None if part is None else part[nodes] for part in self[:2])
+        split = None if self.split is None else {k: v[nodes] for k, v in self.split.items()}
+        return Truth(y, unknown, split)
+
     @classmethod
     def of(cls, graph: Graph, split: Split | None = None) -> Truth:
         """What is known of the nodes of a graph.
