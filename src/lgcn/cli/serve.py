@@ -82,7 +82,7 @@ def serve(
     from lgcn.inference.trained_run import load_run
     from lgcn.service.limits import Limits
 
-    sizes = {"max_body": max_body, "max_nodes": max_nodes, "max_edges": max_edges}
+    sizes: dict[str, Any] = {"max_body": max_body, "max_nodes": max_nodes, "max_edges": max_edges}
     sizes |= {"max_neighbours": max_neighbours, "timeout": timeout, "queue": queue}
     limits = Limits(**sizes, max_batch=max_batch)
     if not 0 <= port <= 65535:

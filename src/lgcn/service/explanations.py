@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lgcn.errors import LGCNError, did_you_mean
-from lgcn.service.problems import RequestError, shown
+from lgcn.service.problems import RequestError
 
 if TYPE_CHECKING:
     from lgcn.service.schemas import ExplainRequest

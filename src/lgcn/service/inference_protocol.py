@@ -132,7 +132,7 @@ def _ids(inputs: list[InferTensor]) -> list[Any]:
         )
     if not data:
         raise RequestError("want at least one id", "inputs[0].data", 400)
-    wanted: type = str if tensor.datatype == "BYTES" else int
+    wanted: Any = str if tensor.datatype == "BYTES" else int
     for place, one in enumerate(data):
         if type(one) is not wanted or (wanted is int and not -(2**63) <= one < 2**63):
             raise RequestError(

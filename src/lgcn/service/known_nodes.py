@@ -45,7 +45,8 @@ class KnownNodes:
     @property
     def examples(self) -> list[Any]:
         """The first ids."""
-        return self.ids(np.arange(min(EXAMPLES, self.num_nodes))).to_pylist()
+        found: list[Any] = self.ids(np.arange(min(EXAMPLES, self.num_nodes))).to_pylist()
+        return found
 
     def key(self, given: Any) -> str:
         """One string per id, however it is written: 7 and "7" are the same where ids are numbers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -204,7 +205,7 @@ class ServedRun:
         ids = self.known.ids(every)
         rows = self._rows(self._scores[torch.from_numpy(every)], ids, self._truth.take(every))
         ends = np.cumsum([0, *map(len, numbers)]).tolist()
-        return [rows[start:stop] for start, stop in zip(ends, ends[1:], strict=False)]
+        return [rows[start:stop] for start, stop in itertools.pairwise(ends)]
 
     def _new_rows(
         self, requests: list[NewNodes | None], errors: dict[int, RequestError]
@@ -277,7 +278,7 @@ class ServedRun:
         )
         table = pa.concat_tables(pieces)
         names = [name for name in table.column_names if name.startswith(PROBABILITY)]
-        plain = table.drop_columns(names).to_pylist()
+        plain: list[dict[str, Any]] = table.drop_columns(names).to_pylist()
         if not names:
             return plain
         chances = zip(*(table[name].to_pylist() for name in names), strict=True)
