@@ -1,4 +1,4 @@
-"""Small graphs of every kind, runs that were trained on them, and the same graphs with more nodes."""
+"""Small graphs of every kind, and runs that were trained on them."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -68,7 +68,7 @@ def node_table(count: int = NODES, *, numbers: bool = False, first: int = 0) -> 
         "color": np.array(["red", "blue", "green"])[every % 3],
         "says": words[rng.integers(0, 4, len(every))],
         "since": [f"{2000 + i % 20}-{1 + i % 12:02d}-05" for i in every],
-        "tags": [";".join(sorted({"xyz"[i % 3], "xyz"[i % 2]})) for i in every],
+        "tags": [";".join(sorted({"xyzuvw"[j] for j in rng.integers(0, 6, 3)})) for _ in every],
         "kind": np.where(every % 5 == 0, "", kind),
         "one": (size > 0).astype(int),
         "two": (every % 2),
@@ -108,7 +108,8 @@ def train(name: str, folder: Path) -> Path:
     nodes, edges = tables_of(case)
     edges = edges if case.weighted else edges.drop(columns="weight")
     paths = write(folder / "data", nodes, edges)
-    source = choose_source(**paths, label_column=case.label, **case.tables)
+    kinds = {"list_columns": "tags"} if "tags" in nodes else {}
+    source = choose_source(**paths, label_column=case.label, **kinds, **case.tables)
     own = {} if "model" in case.settings or "max_trials" in case.settings else LGCN
     settings = {"max_epochs": 3, "device": "cpu", "baselines": False, **own, **case.settings}
     with warnings.catch_warnings():

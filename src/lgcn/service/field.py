@@ -21,6 +21,7 @@ def hops(model: Module) -> int | None:
     Args:
         model: The trained model.
     """
+    from lgcn.explain.neighbourhood import num_hops
     from lgcn.nn.boosted_trees import BoostedTrees
     from lgcn.nn.lgcn import LGCN
     from lgcn.nn.residual import ResidualLGCN
@@ -30,21 +31,11 @@ def hops(model: Module) -> int | None:
         parts = [None if part.spec.structure else hops(part.model) for part in model.parts]
         known = [part for part in parts if part is not None]
         return max(known) if len(known) == len(parts) else None
-    if isinstance(model, LGCN):
-        if any(getattr(norm, "track_running_stats", True) is False for norm in model.norms):
-            return None
-        ends = (model.embedding, model.classifier)
-        return len(model.layers) + sum(_hops_of_layer(layer) for layer in ends)
-    if isinstance(model, ResidualLGCN):
-        return 0 if model.aggregate == "none" else len(model.layers)
-    return model.hops if isinstance(model, BoostedTrees) else None
-
-
-def _hops_of_layer(layer: Any) -> int:
-    steps = getattr(layer, "hops", None)  # of a diffusion
-    if steps is not None:
-        return int(steps)
-    return 0 if layer.aggregate == "none" else 1
+    if isinstance(model, BoostedTrees):
+        return model.hops
+    if any(getattr(part, "track_running_stats", True) is False for part in model.modules()):
+        return None
+    return num_hops(model) if isinstance(model, LGCN | ResidualLGCN) else None
 
 
 def reached(graph: Graph, start: Any, steps: int, most: int) -> Any | None:

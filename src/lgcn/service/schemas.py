@@ -128,6 +128,9 @@ class ExplainRequest(_Strict):
     target: Annotated[
         str | None, Field(description="The class to explain. Default: the predicted one.")
     ] = None
+    against: Annotated[
+        str | None, Field(description="A class to compare with: why this and not that.")
+    ] = None
     counterfactual: Annotated[
         bool, Field(description="Also search what would have to change for another class.")
     ] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import pyarrow as pa
 import torch
 
 from lgcn.errors import LGCNError
+from lgcn.explain.explainer import NodeExplainer
 from lgcn.graph import Graph
 from lgcn.graph.structural import is_symmetric
 from lgcn.inference.trained_run import TrainedRun
@@ -131,6 +133,22 @@ class ServedRun:
                 f"({self.limits.max_neighbours})"
             )
         return None
+
+    @functools.cached_property
+    def explainer(self) -> NodeExplainer:
+        """Explains nodes of the graph by their numbers."""
+        from lgcn.explain.columns import Columns
+
+        spec = self.run.spec
+        return NodeExplainer(
+            self.model,
+            self.graph,
+            spec=spec,
+            columns=Columns.of(spec.num_features, self.encoder, spec.structure),
+            node_id=lambda number: self.known.ids([number])[0].as_py(),
+            temperature=self.decision.temperature,
+            threshold=self.decision.threshold,
+        )
 
     def predict(self, requests: Sequence[PredictRequest]) -> list[Answer | RequestError]:
         """Answers several requests with one look-up and one forward pass.
