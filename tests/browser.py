@@ -1,4 +1,4 @@
-"""A headless browser for tests of pages: what a page logs, loads, shows, and whether all can use it.
+"""A headless browser for tests of pages: what they log, load and show, and who can use them.
 
 Chromium and its driver come from the system (Debian: `chromium` and `chromium-driver`). Nothing is
 downloaded. Tests that need them are skipped where they are missing, see `browser` in conftest.py.
@@ -100,7 +100,7 @@ class Browser:
         return [url for url in self._requested if not url.startswith(LOCAL)]
 
     def overflow(self) -> int:
-        """By how many pixels the page is wider than the window; 0 if it does not scroll sideways."""
+        """By how many pixels the page is wider than the window; 0 if it fits."""
         script = "const e = document.documentElement; return e.scrollWidth - e.clientWidth"
         return max(0, int(self.run(script)))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from lgcn.datasets.graph_source import GraphSource, as_store, choose_source
 from lgcn.errors import CheckpointError, DataError, UsageError
@@ -109,6 +109,24 @@ class Loaded:
     node_ids: Callable[[int, int], Any] | None
     directed: bool | None = None
     cells: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ScoredGraph(NamedTuple):
+    """A graph with the model's scores, and what is known of its nodes.
+
+    Args:
+        graph: The graph, with features as the model takes them.
+        scores: The scores of every node before softmax or sigmoid; it may be a map of a file.
+        node_ids: Gives the ids of the nodes from `start` up to `stop`; `None` if they have none.
+        split: The masks of training, validation and test nodes; `None` if there is no split.
+        is_own: Whether it is the graph of the training.
+    """
+
+    graph: Graph
+    scores: Tensor
+    node_ids: Callable[[int, int], Any] | None
+    split: Split | None
+    is_own: bool
 
 
 def load_run(folder: str | Path) -> TrainedRun:
@@ -279,6 +297,28 @@ class TrainedRun:
         model = self.model()
         scores = _scores(model, self._load(data, source).graph, memory, on_progress)
         return self.spec.values(scores[:]) if self.spec.task == "regression" else scores
+
+    def scored_graph(
+        self,
+        *,
+        memory: str | int | None = None,
+        on_progress: OnProgress | None = None,
+        **data: Unpack[NewData],
+    ) -> ScoredGraph:
+        """The graph with its scores, ids and split, read once and computed once.
+
+        Args:
+            memory, on_progress: See `predict`.
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        _check_memory(memory)
+        source = self._source(data, Labels.IF_PRESENT)
+        model = self.model()
+        loaded = self._load_labels(data, source, needed=False)
+        split = self._split(loaded.graph, data, source)
+        scores = _scores(model, loaded.graph, memory, on_progress)
+        own = self._is_own(data, source)
+        return ScoredGraph(loaded.graph, scores, loaded.node_ids, split, own)
 
     def predictions(
         self,
@@ -523,16 +563,9 @@ class TrainedRun:
     ) -> tuple[Tensor, Loaded]:
         _check_memory(memory)
         source = self._source(data, Labels.IGNORED)
-        from lgcn.nn.layerwise import layerwise
-
-        model: Any = self.model()
+        model = self.model()
         loaded = self._load(data, source)
-        graph = loaded.graph
-        if hasattr(model, "embedding_part"):  # an ensemble; its best LGCN has the embeddings
-            part = model.embedding_part
-            model, graph = part.model, part.spec.prepare(graph)
-        options: dict[str, Any] = {"layer": layer, "memory": memory, "on_progress": on_progress}
-        return layerwise(model, graph, **options), loaded
+        return embeddings(model, loaded.graph, layer, memory, on_progress), loaded
 
     def _source(self, data: NewData, labels: Labels) -> GraphSource | None:
         """Where the graph comes from, checked; `None` if it is in memory."""
@@ -625,6 +658,23 @@ class TrainedRun:
             return Loaded(graph, given, node_ids)
         cells = {key: source.options[key] for key in _CELLS if key in source.options}
         return Loaded(graph, given, node_ids, source.options.get("directed", False), cells)
+
+
+def embeddings(
+    model: Any,
+    graph: Graph,
+    layer: int = -1,
+    memory: str | int = "1GB",
+    on_progress: OnProgress | None = None,
+) -> Tensor:
+    """The embedding of every node of a graph that a run has prepared, see `TrainedRun.embed`."""
+    from lgcn.nn.layerwise import layerwise
+
+    if hasattr(model, "embedding_part"):  # an ensemble; its best LGCN has the embeddings
+        part = model.embedding_part
+        model, graph = part.model, part.spec.prepare(graph)
+    options: dict[str, Any] = {"layer": layer, "memory": memory, "on_progress": on_progress}
+    return layerwise(model, graph, **options)
 
 
 def _are_tables(data: NewData) -> bool:

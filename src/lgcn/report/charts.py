@@ -1,0 +1,420 @@
+"""The charts of reports as Vega-Lite specifications, plain JSON.
+
+Colours are CSS variables, which the page sets for light, dark and print; Vega writes them into its
+SVG as they are. Numbers are formatted in Python where they stand in names of categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lgcn.report.bins import Bin
+from lgcn.training.metric_names import FACTS
+
+Spec = dict[str, Any]
+INK, SOFT, GRID, PAPER = "var(--ink)", "var(--soft)", "var(--line)", "var(--paper)"
+SERIES = tuple(f"var(--c{place})" for place in range(8))
+HEIGHT = 240
+MAX_POINTS = 2000  # of a scatter plot
+CONFIG: Spec = {
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "aria": False,  # the figure has a label, and a table of its numbers
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": SOFT,
+        "titleColor": SOFT,
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "labelLimit": 160,
+    },
+    "legend": {
+        "labelColor": INK,
+        "titleColor": SOFT,
+        "labelFontSize": 12,
+        "orient": "top",
+        "title": None,
+        "labelLimit": 240,
+        "columns": 3,
+    },
+    "range": {"category": list(SERIES)},
+}
+
+
+def _chart(height: int = HEIGHT, **parts: Any) -> Spec:
+    return {
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "config": CONFIG,
+        **parts,
+    }
+
+
+def _percent_axis(title: str, **more: Any) -> Spec:
+    return {"title": title, "format": ".0%", **more}
+
+
+def _is_share(metric: str) -> bool:
+    return metric not in FACTS or FACTS[metric].is_share
+
+
+def _field(name: str, kind: str, **more: Any) -> Spec:
+    return {"field": name, "type": kind, **more}
+
+
+def learning_curves(
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    value: str,
+    title: str,
+    *,
+    share: bool,
+    best: Mapping[str, int],
+) -> Spec:
+    """A value over the epochs, one line per run or series; a dashed line at the best epoch.
+
+    Args:
+        runs: Points `epoch` and `value` by name of the series.
+        value: What the axis is called.
+        title: Of the column in tooltips.
+        share: Whether it is in per cent.
+        best: The best epoch of each series that has one.
+    """
+    points = [
+        {"series": name, "epoch": point["epoch"], "value": point["value"]}
+        for name, line in runs.items()
+        for point in line
+    ]
+    names = list(runs)
+    colour = _field(
+        "series", "nominal", scale={"domain": names, "range": list(SERIES[: len(names)])}
+    )
+    form = ".1%" if share else ".4g"
+    axis = _percent_axis(value) if share else {"title": value}
+    line = {
+        "mark": {"type": "line", "strokeWidth": 2},
+        "encoding": {
+            "x": _field("epoch", "quantitative", axis={"title": "epoch", "grid": False}),
+            "y": _field("value", "quantitative", axis=axis, scale={"zero": False}),
+            "color": colour,
+            "strokeDash": _field("series", "nominal", legend=None, scale=_dashes(names)),
+            "tooltip": [
+                _field("series", "nominal", title=" "),
+                _field("epoch", "quantitative"),
+                _field("value", "quantitative", format=form, title=title),
+            ],
+        },
+    }
+    marks = [{"series": name, "epoch": epoch} for name, epoch in best.items()]
+    rule = {
+        "data": {"values": marks},
+        "mark": {"type": "rule", "strokeDash": [4, 4], "strokeWidth": 1.5},
+        "encoding": {
+            "x": _field("epoch", "quantitative"),
+            "color": {"value": SOFT} if len(marks) == 1 else colour,
+        },
+    }
+    layers = [line, rule] if marks else [line]
+    return _chart(data={"values": points}, layer=layers)
+
+
+def _dashes(names: Sequence[str]) -> Spec:
+    """Lines differ in their dashes as well as in their colours."""
+    patterns = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [1, 3], [4, 1], [10, 2, 2, 2]]
+    return {"domain": list(names), "range": patterns[: len(names)]}
+
+
+def confusion_matrix(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Spec:
+    """A heat map, coloured by the share of the true class, with the numbers of nodes."""
+    cells = []
+    for true, row in enumerate(matrix):
+        total = sum(row)
+        for guessed, count in enumerate(row):
+            share = count / total if total else 0.0
+            cells.append({"t": true, "p": guessed, "nodes": count, "share": share})
+    labels = _label_expression(names)
+    size = len(names)
+    axis: Spec = {"labelExpr": labels, "grid": False, "ticks": False, "domain": False}
+    place = {"sort": None, "type": "ordinal"}
+    x = {
+        "field": "p",
+        **place,
+        "axis": {
+            **axis,
+            "title": "predicted",
+            "orient": "top",
+            "labelAngle": 0 if size <= 8 else -60,
+            "labelLimit": 90,
+        },
+    }
+    y = {"field": "t", **place, "axis": {**axis, "title": "true", "labelLimit": 110}}
+    tooltip = [
+        _field("t", "ordinal", title="true (number)"),
+        _field("p", "ordinal", title="predicted (number)"),
+        _field("nodes", "quantitative"),
+        _field("share", "quantitative", format=".1%", title="of the true class"),
+    ]
+    heat = {
+        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1},
+        "encoding": {
+            "x": x,
+            "y": y,
+            # Opacity stands for colour, so that one variable serves light and dark pages.
+            "fillOpacity": _field(
+                "share", "quantitative", legend=None, scale={"domain": [0, 1], "range": [0.03, 1]}
+            ),
+            "fill": {"value": SERIES[0]},
+            "tooltip": tooltip,
+        },
+    }
+    text = {
+        "mark": {"type": "text", "fontSize": 12 if size <= 12 else 9},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "text": _field("nodes", "quantitative"),
+            "fill": {
+                "condition": {"test": "datum.share > 0.55", "value": PAPER},
+                "value": INK,
+            },
+        },
+    }
+    return _chart(
+        max(160, min(34, 900 // max(1, size)) * size), data={"values": cells}, layer=[heat, text]
+    )
+
+
+def _label_expression(names: Sequence[str]) -> str:
+    """A Vega expression that gives the name of a class by its number.
+
+    Names are in it as JSON with all but plain characters escaped, so that none can end the string.
+    """
+    import json
+
+    texts = ",".join(json.dumps(name) for name in names)
+    return f"[{texts}][datum.value]"
+
+
+def reliability(bins: Sequence[Bin]) -> Spec:
+    """Share of right predictions by confidence, beside the diagonal; larger dots hold more."""
+    diagonal = {
+        "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
+        "mark": {"type": "line", "strokeDash": [4, 4], "stroke": SOFT, "strokeWidth": 1},
+        "encoding": {"x": _field("x", "quantitative"), "y": _field("y", "quantitative")},
+    }
+    x = _field(
+        "confidence",
+        "quantitative",
+        scale={"domain": [0, 1]},
+        axis=_percent_axis("confidence", tickCount=6),
+    )
+    y = _field(
+        "accuracy",
+        "quantitative",
+        scale={"domain": [0, 1]},
+        axis=_percent_axis("share right", tickCount=6),
+    )
+    ranges = {
+        "mark": {"type": "rule", "strokeWidth": 1.5, "stroke": SERIES[0]},
+        "encoding": {"x": x, "y": _field("low", "quantitative"), "y2": {"field": "high"}},
+    }
+    dots = {
+        "mark": {"type": "point", "filled": True, "fill": SERIES[0], "fillOpacity": 1},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "size": _field("predictions", "quantitative", legend=None, scale={"range": [30, 300]}),
+            "tooltip": [
+                _field("bin", "nominal", title="confidence"),
+                _field("confidence", "quantitative", format=".1%", title="mean confidence"),
+                _field("accuracy", "quantitative", format=".1%", title="right"),
+                _field("predictions", "quantitative"),
+            ],
+        },
+    }
+    return _chart(300, data={"values": list(bins)}, layer=[diagonal, ranges, dots])
+
+
+def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str) -> Spec:
+    """The score of groups of nodes as bars, with ranges of 95 % and the numbers of nodes."""
+    share = _is_share(metric)
+    axis = (
+        _percent_axis(metric_name, tickCount=5) if share else {"title": metric_name, "tickCount": 5}
+    )
+    scale = {"domain": [0, 1]} if share else {"zero": True}
+    x = _field(
+        "bin", "nominal", sort=None, axis={"title": title, "labelAngle": 0, "labelOverlap": True}
+    )
+    values = [{**row, "label": f"{row['nodes']:,}"} for row in bins]
+    bars = {
+        "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.75, "cornerRadiusEnd": 2},
+        "encoding": {
+            "x": x,
+            "y": _field("score", "quantitative", axis=axis, scale=scale),
+            "tooltip": [
+                _field("bin", "nominal", title=title),
+                _field(
+                    "score", "quantitative", format=".1%" if share else ".4g", title=metric_name
+                ),
+                _field("nodes", "quantitative", format=","),
+            ],
+        },
+    }
+    ranges = {
+        "transform": [{"filter": "isValid(datum.low)"}],
+        "mark": {"type": "rule", "stroke": INK, "strokeWidth": 1.5},
+        "encoding": {"x": x, "y": _field("low", "quantitative"), "y2": {"field": "high"}},
+    }
+    counts = {
+        "mark": {"type": "text", "baseline": "bottom", "dy": -3, "fill": PAPER, "fontSize": 11},
+        "encoding": {"x": x, "y": {"datum": 0}, "text": _field("label", "nominal")},
+    }
+    return _chart(220, data={"values": values}, layer=[bars, ranges, counts])
+
+
+def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: float | None) -> Spec:
+    """A scatter plot of predictions with the diagonal, and the band of the interval."""
+    values = list(points)[:MAX_POINTS]
+    numbers = [number for point in values for number in (point["true"], point["predicted"])]
+    low, high = min(numbers, default=0.0), max(numbers, default=1.0)
+    ends = [
+        {"x": end, "low": end - (half_width or 0), "high": end + (half_width or 0)}
+        for end in (low, high)
+    ]
+    x = _field("true", "quantitative", axis={"title": "true"}, scale={"zero": False, "nice": False})
+    layers: list[Spec] = []
+    if half_width:
+        layers.append(
+            {
+                "data": {"values": ends},
+                "mark": {"type": "area", "fill": SERIES[0], "fillOpacity": 0.15, "clip": True},
+                "encoding": {
+                    "x": _field("x", "quantitative"),
+                    "y": _field("low", "quantitative"),
+                    "y2": {"field": "high"},
+                },
+            }
+        )
+    layers += [
+        {
+            "data": {"values": ends},
+            "mark": {"type": "line", "strokeDash": [4, 4], "stroke": SOFT, "strokeWidth": 1},
+            "encoding": {"x": _field("x", "quantitative"), "y": _field("x", "quantitative")},
+        },
+        {
+            "mark": {
+                "type": "point",
+                "filled": True,
+                "size": 18,
+                "fill": SERIES[1],
+                "fillOpacity": 0.6,
+            },
+            "encoding": {
+                "x": x,
+                "y": _field(
+                    "predicted",
+                    "quantitative",
+                    axis={"title": "predicted"},
+                    scale={"zero": False, "nice": False},
+                ),
+                "tooltip": [
+                    _field("true", "quantitative", format=".4g"),
+                    _field("predicted", "quantitative", format=".4g"),
+                ],
+            },
+        },
+    ]
+    return _chart(300, data={"values": values}, layer=layers)
+
+
+def histogram(bins: Sequence[Bin], title: str) -> Spec:
+    """Numbers of nodes in ranges of a value."""
+    return _chart(
+        200,
+        data={"values": list(bins)},
+        mark={"type": "bar", "fill": SERIES[0], "fillOpacity": 0.75},
+        encoding={
+            "x": _field("from", "quantitative", bin="binned", axis={"title": title, "grid": False}),
+            "x2": {"field": "to"},
+            "y": _field("nodes", "quantitative", axis={"title": "nodes"}),
+            "tooltip": [
+                _field("from", "quantitative", format=".4g"),
+                _field("to", "quantitative", format=".4g"),
+                _field("nodes", "quantitative"),
+            ],
+        },
+    )
+
+
+def column_bars(rows: Sequence[tuple[str, float]], title: str) -> Spec:
+    """Columns as bars, the largest first."""
+    values = [{"place": place, "value": value} for place, (_, value) in enumerate(rows)]
+    names = _label_expression([name for name, _ in rows])
+    return _chart(
+        max(60, 24 * len(values)),
+        data={"values": values},
+        mark={"type": "bar", "fill": SERIES[0], "fillOpacity": 0.85, "cornerRadiusEnd": 2},
+        encoding={
+            "y": _field(
+                "place",
+                "ordinal",
+                sort=None,
+                axis={
+                    "title": None,
+                    "labelExpr": names,
+                    "labelLimit": 160,
+                    "ticks": False,
+                    "domain": False,
+                },
+            ),
+            "x": _field("value", "quantitative", axis={"title": title}),
+            "tooltip": [_field("value", "quantitative", format=".4g", title=title)],
+        },
+    )
+
+
+def class_scores(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], runs: Sequence[str]
+) -> Spec:
+    """F1 per class of several runs, as dots on a line per class."""
+    values = [
+        {"place": place, "run": run, "f1": row[run]}
+        for place, row in enumerate(rows)
+        for run in runs
+        if row.get(run) is not None
+    ]
+    colour = _field(
+        "run", "nominal", scale={"domain": list(runs), "range": list(SERIES[: len(runs)])}
+    )
+    return _chart(
+        max(60, 26 * len(names)),
+        data={"values": values},
+        mark={"type": "point", "filled": True, "size": 80, "fillOpacity": 1},
+        encoding={
+            "y": _field(
+                "place",
+                "ordinal",
+                sort=None,
+                axis={
+                    "title": None,
+                    "labelExpr": _label_expression(names),
+                    "grid": True,
+                    "ticks": False,
+                    "domain": False,
+                },
+            ),
+            "x": _field("f1", "quantitative", axis=_percent_axis("F1"), scale={"domain": [0, 1]}),
+            "color": colour,
+            "shape": _field("run", "nominal", legend=None),
+            "tooltip": [
+                _field("run", "nominal"),
+                _field("f1", "quantitative", format=".1%", title="F1"),
+            ],
+        },
+    )
