@@ -97,6 +97,8 @@ class Guard:
             await self.app(scope, _once(body, receive), answer)
         except RequestError as error:
             await refuse(error, scope["path"], answer)
+        except Exception as error:  # the routes have answered it with status 500
+            log.error("%s", f"{type(error).__name__}: {error}", exc_info=error)
         finally:
             seconds = time.perf_counter() - start
             path = getattr(scope.get("route"), "path", None)

@@ -75,6 +75,8 @@ class ServedRun:
         **data: Any,
     ) -> None:
         self.run = run
+        self.data = {key: value for key, value in data.items() if value is not None}
+        self.memory = memory
         self.limits = Limits() if limits is None else limits
         self.name = name or model_name(run.folder)
         self.decision = run.decision()

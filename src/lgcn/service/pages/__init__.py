@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from lgcn.service.guard import COOKIE, REPORT
 from lgcn.service.problems import RequestError
-from lgcn.service.report_page import Report
+from lgcn.service.report_page import PATIENCE, Report
 
 if TYPE_CHECKING:
     from lgcn.service.app import Service
@@ -37,7 +37,8 @@ def add_routes(app: FastAPI, service: Service, guard: Guard) -> None:
     """
     hidden: dict[str, Any] = {"include_in_schema": False}
     content = {name: _file(name) for name in (*ASSETS, "page.html", "api.html")}
-    report = Report(service.served.run.folder)
+    served = service.served
+    report = Report(served.run.folder, served.data, served.memory)
 
     @app.get("/", **hidden)
     async def page() -> Response:
@@ -75,8 +76,11 @@ def add_routes(app: FastAPI, service: Service, guard: Guard) -> None:
     @app.get(REPORT, tags=["friendly"], summary="The report of the run, as a page")
     async def the_report() -> Response:
         """What `lgcn report` writes."""
+        found = await report.html()
+        if found is None:
+            return Response(PATIENCE, 202, {"Refresh": "1"}, media_type="text/html")
         headers = {"Content-Security-Policy": REPORT_POLICY}
-        return Response(await report.html(), media_type="text/html", headers=headers)
+        return Response(found, media_type="text/html", headers=headers)
 
 
 def _file(name: str) -> bytes:
