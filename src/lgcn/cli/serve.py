@@ -66,6 +66,9 @@ def serve(
         int, _limit("Requests that may wait; more are answered with status 429.")
     ] = 128,
     max_batch: Annotated[int, _limit("Requests that are computed together.")] = 32,
+    threads: Annotated[
+        int, _limit("Threads that compute an answer; more help with large neighbourhoods only.")
+    ] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no line per request.")] = False,
     *,
     tables: dict[str, Any],
@@ -84,7 +87,7 @@ def serve(
 
     sizes: dict[str, Any] = {"max_body": max_body, "max_nodes": max_nodes, "max_edges": max_edges}
     sizes |= {"max_neighbours": max_neighbours, "timeout": timeout, "queue": queue}
-    limits = Limits(**sizes, max_batch=max_batch)
+    limits = Limits(**sizes, max_batch=max_batch, threads=threads)
     if not 0 <= port <= 65535:
         raise UsageError(f"port must be from 0 to 65535, got {port}")
     token = _token(token_file)

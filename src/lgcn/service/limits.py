@@ -20,6 +20,8 @@ class Limits:
         timeout: Seconds per request. (default: 10)
         queue: Requests that may wait. (default: 128)
         max_batch: Requests that are computed together. (default: 32)
+        threads: Threads that compute an answer. Most answers are small, and several threads would
+            wait for each other. (default: 1)
     """
 
     max_body: int | str = 1_000_000
@@ -29,11 +31,12 @@ class Limits:
     timeout: float = 10.0
     queue: int = 128
     max_batch: int = 32
+    threads: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_body", parse_memory(self.max_body, "max_body"))
         real_number("timeout", self.timeout, 0.001, 3600)
-        for name in ("max_nodes", "max_edges", "max_neighbours", "queue", "max_batch"):
+        for name in ("max_nodes", "max_edges", "max_neighbours", "queue", "max_batch", "threads"):
             whole_number(name, getattr(self, name), 1)
 
     @property

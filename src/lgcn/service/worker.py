@@ -2,17 +2,22 @@
 
 The event loop only reads and writes bytes. A request that needs the model waits in the queue; when
 the thread is free, it takes all that wait, up to `max_batch`, and answers them with one forward
-pass. So nobody waits for a batch to fill up, and batches grow with the load.
+pass. So nobody waits for a batch to fill up, and batches grow with the load. They shrink where one
+takes long, so that nobody waits long for the requests of others.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
+
+import numba
+import torch
 
 from lgcn.errors import ran_out_of_memory
 from lgcn.service.problems import RequestError
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from lgcn.service.served_run import Answer, ServedRun
 
 log = logging.getLogger("lgcn.service")
+TARGET = 0.2  # seconds of a batch; after a longer one, the next has half as many requests
 BUSY = "the service has too many requests; try again"
 
 
@@ -39,6 +45,7 @@ class Worker:
         self._waiting: deque[tuple[Any, Future[Any]]] = deque()
         self._changed = threading.Condition()
         self._stopped = False
+        self._most = served.limits.max_batch  # requests of the next batch
         self._thread = threading.Thread(target=self._work, name="lgcn-worker", daemon=True)
 
     def start(self) -> None:
@@ -99,6 +106,9 @@ class Worker:
             self._waiting = deque(one for one in self._waiting if not one[1].cancelled())
 
     def _work(self) -> None:
+        # Both are settings of this thread.
+        torch.set_num_threads(self.served.limits.threads)
+        numba.set_num_threads(min(self.served.limits.threads, numba.config.NUMBA_NUM_THREADS))
         while True:
             with self._changed:
                 while not self._waiting and not self._stopped:
@@ -107,12 +117,14 @@ class Worker:
                     return
                 batch = self._next_batch()
             if batch:
+                start = time.perf_counter()
                 self._answer(batch)
+                self._adapt(len(batch), time.perf_counter() - start)
 
     def _next_batch(self) -> list[tuple[Any, Future[Any]]]:
         """Predictions that wait in a row, or one piece of other work."""
         batch: list[tuple[Any, Future[Any]]] = []
-        while self._waiting and len(batch) < self.served.limits.max_batch:
+        while self._waiting and len(batch) < self._most:
             if callable(self._waiting[0][0]) and batch:
                 break
             job, future = self._waiting.popleft()
@@ -122,6 +134,13 @@ class Worker:
             if callable(job):
                 break
         return batch
+
+    def _adapt(self, size: int, seconds: float) -> None:
+        """Chooses the size of the next batch by the time that this one took."""
+        if seconds > TARGET:
+            self._most = max(1, size // 2)
+        elif size == self._most:
+            self._most = min(self.served.limits.max_batch, 2 * size)
 
     def _answer(self, batch: list[tuple[Any, Future[Any]]]) -> None:
         if self._on_batch is not None:
