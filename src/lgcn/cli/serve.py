@@ -92,6 +92,9 @@ def serve(
         raise UsageError(f"port must be from 0 to 65535, got {port}")
     token = _token(token_file)
     trained = load_run(run)
+    data: dict[str, Any] = {"dataset": dataset, "store": store, "root": root, **tables}
+    with flag_names(store="--graph"):
+        trained.check_data(**data)
     from lgcn.service.server import address, bound_socket, is_loopback
 
     sock = bound_socket(host, port)
@@ -110,10 +113,7 @@ def serve(
                 name=name,
                 memory=memory,
                 on_progress=on_progress,
-                dataset=dataset,
-                store=store,
-                root=root,
-                **tables,
+                **data,
             )
             served.warm_up()
         from lgcn.service.app import make_app

@@ -29,6 +29,7 @@ _WORDS = (
     "root",
     "task",
     "path",
+    *("host", "port", "queue", "timeout", "threads"),
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|Omit|without"

@@ -200,12 +200,15 @@ class TrainedRun:
         Args:
             abstain_below: See `predictions`. (default: none)
         """
+        self._check_abstain(abstain_below)
+        options = (self.temperature, self.threshold, self.interval, abstain_below)
+        return Decision(self.spec, *options)
+
+    def _check_abstain(self, abstain_below: float | None) -> None:
         if abstain_below is not None:
             real_number("abstain_below", abstain_below, 0, 1)
             if self.spec.task == "regression":
                 raise UsageError("abstain_below is for classes, and the model predicts a number")
-        options = (self.temperature, self.threshold, self.interval, abstain_below)
-        return Decision(self.spec, *options)
 
     def result(self) -> dict[str, Any]:
         """What the training measured: scores, epochs, calibration, history."""
@@ -244,6 +247,14 @@ class TrainedRun:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         return self._load(data, self._source(data, Labels.IF_PRESENT)).graph
+
+    def check_data(self, **data: Unpack[NewData]) -> None:
+        """Raises an error if `load` would, as far as can be told without reading data or torch.
+
+        Args:
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        self._source(data, Labels.IF_PRESENT)
 
     def load(self, **data: Unpack[NewData]) -> tuple[Loaded, Truth]:
         """The graph with the ids of its nodes, and their true labels and splits.
@@ -496,7 +507,7 @@ class TrainedRun:
         on_progress: OnProgress | None,
     ) -> Iterator[pa.Table]:
         """The table of predictions in pieces; all checks are made before this returns."""
-        decision = self.decision(abstain_below)
+        self._check_abstain(abstain_below)
         _check_memory(memory)
         labels = Labels.IF_PRESENT if unlabelled_only or truth else Labels.IGNORED
         source = self._source(data, labels)
@@ -507,7 +518,7 @@ class TrainedRun:
         known = None
         if truth:
             known = Truth.of(loaded.graph, self._split(loaded.graph, data, source))
-        return decision.tables(
+        return self.decision(abstain_below).tables(
             _scores(model, loaded.graph, memory, on_progress),
             node_ids=loaded.node_ids,
             nodes=loaded.graph.unlabelled() if unlabelled_only else None,

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
     from lgcn.utils.progress import OnProgress
 
+# Requests share a forward pass up to this many nodes; more of them do not fit into the caches.
+FORWARD_NODES = 8192
 PROBABILITY = "probability_"  # how the columns of probabilities start
 
 
@@ -244,7 +246,7 @@ class ServedRun:
                 found[at] = self._rows_of_new(self.run.spec.prepare(part), [new])
                 continue
             together = sum(one.num_nodes for one in parts.values()) + part.num_nodes
-            if parts and together > self.limits.max_neighbours:
+            if parts and together > FORWARD_NODES:
                 found |= self._forward(parts, requests)
                 parts = {}
             parts[at] = part
