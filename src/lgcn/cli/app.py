@@ -23,6 +23,7 @@ from lgcn.cli.import_ import import_
 from lgcn.cli.options import DATA, MODEL, SETTINGS
 from lgcn.cli.output import err, out, print_note
 from lgcn.cli.predict import predict
+from lgcn.cli.report import report
 from lgcn.cli.settings import settings
 from lgcn.cli.train import train
 from lgcn.cli.warmup import warmup
@@ -35,7 +36,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
-    *("train", "predict", "evaluate", "embed"),
+    *("train", "predict", "evaluate", "report", "embed"),
     *("data", "import", "generate"),
     *("settings", "warmup"),
 )
@@ -74,7 +75,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
         app.command(name, cls=Command, rich_help_panel=panel)(function)
 
 
-for _command in (train, predict, evaluate, embed):
+for _command in (train, predict, evaluate, report, embed):
     add_command(_command, MODEL)
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")

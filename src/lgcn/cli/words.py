@@ -28,6 +28,7 @@ _WORDS = (
     "features",
     "root",
     "task",
+    "sample",
     "path",
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon

@@ -20,7 +20,9 @@ MAX_POINTS = 2000  # of a scatter plot
 CONFIG: Spec = {
     "background": None,
     "font": "system-ui, sans-serif",
-    "aria": False,  # the figure has a label, and a table of its numbers
+    # The figure has a label, and a table of its numbers.
+    "aria": False,
+    "mark": {"aria": False},
     "view": {"stroke": None},
     "axis": {
         "labelColor": SOFT,
@@ -92,9 +94,9 @@ def learning_curves(
         for point in line
     ]
     names = list(runs)
-    colour = _field(
-        "series", "nominal", scale={"domain": names, "range": list(SERIES[: len(names)])}
-    )
+    legend: Spec | None = {"symbolType": "stroke"} if len(names) > 1 else None
+    scale = {"domain": names, "range": list(SERIES[: len(names)])}
+    colour = _field("series", "nominal", scale=scale, legend=legend)
     form = ".1%" if share else ".4g"
     axis = _percent_axis(value) if share else {"title": value}
     line = {
@@ -103,7 +105,7 @@ def learning_curves(
             "x": _field("epoch", "quantitative", axis={"title": "epoch", "grid": False}),
             "y": _field("value", "quantitative", axis=axis, scale={"zero": False}),
             "color": colour,
-            "strokeDash": _field("series", "nominal", legend=None, scale=_dashes(names)),
+            "strokeDash": _field("series", "nominal", legend=legend, scale=_dashes(names)),
             "tooltip": [
                 _field("series", "nominal", title=" "),
                 _field("epoch", "quantitative"),
@@ -244,16 +246,16 @@ def reliability(bins: Sequence[Bin]) -> Spec:
 def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str) -> Spec:
     """The score of groups of nodes as bars, with ranges of 95 % and the numbers of nodes."""
     share = _is_share(metric)
-    axis = (
-        _percent_axis(metric_name, tickCount=5) if share else {"title": metric_name, "tickCount": 5}
-    )
+    # Without a grid, which would shine through the bars.
+    axis = {"title": metric_name, "tickCount": 5, "grid": False}
+    axis |= {"format": ".0%"} if share else {}
     scale = {"domain": [0, 1]} if share else {"zero": True}
     x = _field(
         "bin", "nominal", sort=None, axis={"title": title, "labelAngle": 0, "labelOverlap": True}
     )
     values = [{**row, "label": f"{row['nodes']:,}"} for row in bins]
     bars = {
-        "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.75, "cornerRadiusEnd": 2},
+        "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.55, "cornerRadiusEnd": 2},
         "encoding": {
             "x": x,
             "y": _field("score", "quantitative", axis=axis, scale=scale),
@@ -272,7 +274,7 @@ def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str)
         "encoding": {"x": x, "y": _field("low", "quantitative"), "y2": {"field": "high"}},
     }
     counts = {
-        "mark": {"type": "text", "baseline": "bottom", "dy": -3, "fill": PAPER, "fontSize": 11},
+        "mark": {"type": "text", "baseline": "bottom", "dy": -3, "fill": INK, "fontSize": 11},
         "encoding": {"x": x, "y": {"datum": 0}, "text": _field("label", "nominal")},
     }
     return _chart(220, data={"values": values}, layer=[bars, ranges, counts])
@@ -338,7 +340,7 @@ def histogram(bins: Sequence[Bin], title: str) -> Spec:
     return _chart(
         200,
         data={"values": list(bins)},
-        mark={"type": "bar", "fill": SERIES[0], "fillOpacity": 0.75},
+        mark={"type": "bar", "fill": SERIES[0]},
         encoding={
             "x": _field("from", "quantitative", bin="binned", axis={"title": title, "grid": False}),
             "x2": {"field": "to"},
@@ -359,7 +361,7 @@ def column_bars(rows: Sequence[tuple[str, float]], title: str) -> Spec:
     return _chart(
         max(60, 24 * len(values)),
         data={"values": values},
-        mark={"type": "bar", "fill": SERIES[0], "fillOpacity": 0.85, "cornerRadiusEnd": 2},
+        mark={"type": "bar", "fill": SERIES[0], "cornerRadiusEnd": 2},
         encoding={
             "y": _field(
                 "place",
@@ -373,7 +375,7 @@ def column_bars(rows: Sequence[tuple[str, float]], title: str) -> Spec:
                     "domain": False,
                 },
             ),
-            "x": _field("value", "quantitative", axis={"title": title}),
+            "x": _field("value", "quantitative", axis={"title": title, "tickCount": 6}),
             "tooltip": [_field("value", "quantitative", format=".4g", title=title)],
         },
     )

@@ -55,9 +55,8 @@ def write_report(
     from lgcn.inference.trained_run import load_run
 
     whole_number("sample", sample, MIN_SAMPLE, MAX_SAMPLE)
-    if not hasattr(run, "folder"):
-        run = load_run(run)  # type: ignore[arg-type]
-    assert not isinstance(run, str | Path)
+    if isinstance(run, str | Path):
+        run = load_run(run)
     target = run.folder / "report.html" if path is None else Path(path)
     check_page_path(target)
     from lgcn.report.facts import collect
