@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
+from lgcn.cli.compare import compare
 from lgcn.cli.data import data_app
 from lgcn.cli.embed import embed
 from lgcn.cli.evaluate import evaluate
@@ -36,7 +37,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
-    *("train", "predict", "evaluate", "report", "embed"),
+    *("train", "predict", "evaluate", "report", "compare", "embed"),
     *("data", "import", "generate"),
     *("settings", "warmup"),
 )
@@ -75,7 +76,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
         app.command(name, cls=Command, rich_help_panel=panel)(function)
 
 
-for _command in (train, predict, evaluate, report, embed):
+for _command in (train, predict, evaluate, report, compare, embed):
     add_command(_command, MODEL)
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")

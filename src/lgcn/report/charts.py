@@ -102,7 +102,11 @@ def learning_curves(
     line = {
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {
-            "x": _field("epoch", "quantitative", axis={"title": "epoch", "grid": False}),
+            "x": _field(
+                "epoch",
+                "quantitative",
+                axis={"title": "epoch", "grid": False, "tickMinStep": 1, "format": "d"},
+            ),
             "y": _field("value", "quantitative", axis=axis, scale={"zero": False}),
             "color": colour,
             "strokeDash": _field("series", "nominal", legend=legend, scale=_dashes(names)),
@@ -344,7 +348,7 @@ def histogram(bins: Sequence[Bin], title: str) -> Spec:
         encoding={
             "x": _field("from", "quantitative", bin="binned", axis={"title": title, "grid": False}),
             "x2": {"field": "to"},
-            "y": _field("nodes", "quantitative", axis={"title": "nodes"}),
+            "y": _field("nodes", "quantitative", axis={"title": "nodes", "tickMinStep": 1}),
             "tooltip": [
                 _field("from", "quantitative", format=".4g"),
                 _field("to", "quantitative", format=".4g"),
@@ -411,7 +415,12 @@ def class_scores(
                     "domain": False,
                 },
             ),
-            "x": _field("f1", "quantitative", axis=_percent_axis("F1"), scale={"domain": [0, 1]}),
+            "x": _field(
+                "f1",
+                "quantitative",
+                axis=_percent_axis("F1", tickCount=6),
+                scale={"domain": [0, 1]},
+            ),
             "color": colour,
             "shape": _field("run", "nominal", legend=None),
             "tooltip": [

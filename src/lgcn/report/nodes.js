@@ -118,7 +118,7 @@ function picture(i, own, others) {
   const size = 360, middle = size / 2, radius = 118;
   const layers = data.near.layers;
   const what = layers.length ? ` Line width: share of ${layers[layer]}'s grid.` : "";
-  const svg = el("svg", { viewBox: `0 0 ${size} ${size}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${others.length} neighbours.${what}`, id: "picture" });
+  const svg = el("svg", { viewBox: `0 30 ${size} ${size - 60}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${others.length} neighbours.${what}`, id: "picture" });
   const most = Math.max(0.001, ...others.map((one) => one.shares[layer] ?? 0));
   others.forEach((one, place) => {
     const angle = (2 * Math.PI * place) / others.length - Math.PI / 2;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -159,13 +159,13 @@ def curves(facts: Facts, figures: Figures) -> Html:
         ("score", metric_name(facts.metric, facts.task), {"val_score": "validation"}),
         ("loss", "loss", {"val_loss": "validation", "train_loss": "training"}),
     ):
-        lines = {title_: _line(history, field) for field, title_ in names.items()}
+        lines = {title_: curve_lines(facts.result, field) for field, title_ in names.items()}
         lines = {title_: line for title_, line in lines.items() if line}
         if not lines:
             continue
         share = key == "score" and FACTS[facts.metric].is_share
         spec = charts.learning_curves(lines, title, title, share=share, best=marks)
-        rows = _curve_rows(lines, share)
+        rows = curve_rows(lines, share)
         label = f"{title} over {len(history)} epochs"
         parts.append(
             figures.figure(
@@ -185,9 +185,12 @@ def curves(facts: Facts, figures: Figures) -> Html:
     )
 
 
-def _line(history: Sequence[Mapping[str, Any]], field: str) -> list[dict[str, float]]:
+def curve_lines(result: Mapping[str, Any], field: str) -> list[dict[str, float]]:
+    """The points of a learning curve, at most a thousand."""
     points = []
-    for row in history:
+    for row in result.get("history") or []:
+        if not isinstance(row, Mapping):
+            continue
         epoch, value = row.get("epoch"), row.get(field)
         if isinstance(epoch, int) and isinstance(value, int | float) and np.isfinite(value):
             points.append({"epoch": epoch, "value": round(float(value), 6)})
@@ -195,7 +198,7 @@ def _line(history: Sequence[Mapping[str, Any]], field: str) -> list[dict[str, fl
     return points[:: max(1, step)]
 
 
-def _curve_rows(lines: Mapping[str, list[dict[str, float]]], share: bool) -> list[list[Any]]:
+def curve_rows(lines: Mapping[str, list[dict[str, float]]], share: bool) -> list[list[Any]]:
     """At most 50 rows of the table behind the curves."""
     by_epoch: dict[float, dict[str, float]] = {}
     for title, line in lines.items():
