@@ -9,6 +9,7 @@ import numpy as np
 
 from lgcn.report import charts
 from lgcn.report.bins import GROUP_SCORE, Bin
+from lgcn.report.confusion_chart import confusion_matrix
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures, absent, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
@@ -82,7 +83,7 @@ def _confusions(
         titles = [names[place] for place in places]
         drawn = figures.figure(
             "confusion",
-            charts.confusion_matrix(part, titles),
+            confusion_matrix(part, titles),
             label=f"Confusion matrix of {len(places)} classes",
             heads=["true / predicted", *map(name, titles)],
             rows=[[name(title), *row] for title, row in zip(titles, part, strict=True)],
