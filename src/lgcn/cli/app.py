@@ -15,6 +15,7 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
+from lgcn.cli.compare import compare
 from lgcn.cli.data import data_app
 from lgcn.cli.embed import embed
 from lgcn.cli.evaluate import evaluate
@@ -23,6 +24,7 @@ from lgcn.cli.import_ import import_
 from lgcn.cli.options import DATA, MODEL, SETTINGS
 from lgcn.cli.output import err, out, print_note
 from lgcn.cli.predict import predict
+from lgcn.cli.report import report
 from lgcn.cli.serve import serve
 from lgcn.cli.settings import settings
 from lgcn.cli.train import train
@@ -36,7 +38,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
-    *("train", "predict", "evaluate", "embed", "serve"),
+    *("train", "predict", "evaluate", "report", "compare", "embed", "serve"),
     *("data", "import", "generate"),
     *("settings", "warmup"),
 )
@@ -75,7 +77,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
         app.command(name, cls=Command, rich_help_panel=panel)(function)
 
 
-for _command in (train, predict, evaluate, embed, serve):
+for _command in (train, predict, evaluate, report, compare, embed, serve):
     add_command(_command, MODEL)
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from lgcn.utils.visible_text import has_control, visible
 
+
 class SafeConsole(Console):
     """A console that shows control characters as escapes."""
 

@@ -28,6 +28,7 @@ _WORDS = (
     "features",
     "root",
     "task",
+    "sample",
     "path",
     *("host", "port", "queue", "timeout", "threads"),
 )

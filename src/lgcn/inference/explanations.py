@@ -142,6 +142,10 @@ class RunExplainer:
                 on_progress("explanations", done, len(numbers))
         return found
 
+    def explain_numbers(self, numbers: Iterable[int]) -> list[Explanation]:
+        """Explains nodes by their numbers: no ids are looked up, of which there may be millions."""
+        return self._explainer.explain(list(numbers))
+
     def selected_neighbours(self, numbers: Any) -> list[LayerSelection]:
         """See `lgcn.selected_neighbours`; takes node numbers."""
         from lgcn.explain.selection import selected_neighbours

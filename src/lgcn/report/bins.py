@@ -76,7 +76,7 @@ def agreement_bins(results: NodeResults, agreement: Array) -> list[Bin]:
                 rows.append({"bin": name, **group_score(results, members)})
     alone = np.flatnonzero(inside & ~np.isfinite(agreement))
     if len(alone) and rows:
-        rows.append({"bin": "none labelled", **group_score(results, alone)})
+        rows.append({"bin": "unknown", **group_score(results, alone)})
     return rows
 
 

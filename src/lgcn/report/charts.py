@@ -6,6 +6,7 @@ SVG as they are. Numbers are formatted in Python where they stand in names of ca
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,9 @@ MAX_POINTS = 2000  # of a scatter plot
 CONFIG: Spec = {
     "background": None,
     "font": "system-ui, sans-serif",
-    "aria": False,  # the figure has a label, and a table of its numbers
+    # The figure has a label, and a table of its numbers.
+    "aria": False,
+    "mark": {"aria": False},
     "view": {"stroke": None},
     "axis": {
         "labelColor": SOFT,
@@ -47,7 +50,7 @@ CONFIG: Spec = {
 }
 
 
-def _chart(height: int = HEIGHT, **parts: Any) -> Spec:
+def chart(height: int = HEIGHT, **parts: Any) -> Spec:
     return {
         "width": "container",
         "height": height,
@@ -65,7 +68,7 @@ def _is_share(metric: str) -> bool:
     return metric not in FACTS or FACTS[metric].is_share
 
 
-def _field(name: str, kind: str, **more: Any) -> Spec:
+def field(name: str, kind: str, **more: Any) -> Spec:
     return {"field": name, "type": kind, **more}
 
 
@@ -92,22 +95,26 @@ def learning_curves(
         for point in line
     ]
     names = list(runs)
-    colour = _field(
-        "series", "nominal", scale={"domain": names, "range": list(SERIES[: len(names)])}
-    )
+    legend: Spec | None = {"symbolType": "stroke"} if len(names) > 1 else None
+    scale = {"domain": names, "range": list(SERIES[: len(names)])}
+    colour = field("series", "nominal", scale=scale, legend=legend)
     form = ".1%" if share else ".4g"
     axis = _percent_axis(value) if share else {"title": value}
     line = {
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {
-            "x": _field("epoch", "quantitative", axis={"title": "epoch", "grid": False}),
-            "y": _field("value", "quantitative", axis=axis, scale={"zero": False}),
+            "x": field(
+                "epoch",
+                "quantitative",
+                axis={"title": "epoch", "grid": False, "tickMinStep": 1, "format": "d"},
+            ),
+            "y": field("value", "quantitative", axis=axis, scale={"zero": False}),
             "color": colour,
-            "strokeDash": _field("series", "nominal", legend=None, scale=_dashes(names)),
+            "strokeDash": field("series", "nominal", legend=legend, scale=_dashes(names)),
             "tooltip": [
-                _field("series", "nominal", title=" "),
-                _field("epoch", "quantitative"),
-                _field("value", "quantitative", format=form, title=title),
+                field("series", "nominal", title=" "),
+                field("epoch", "quantitative"),
+                field("value", "quantitative", format=form, title=title),
             ],
         },
     }
@@ -116,12 +123,12 @@ def learning_curves(
         "data": {"values": marks},
         "mark": {"type": "rule", "strokeDash": [4, 4], "strokeWidth": 1.5},
         "encoding": {
-            "x": _field("epoch", "quantitative"),
+            "x": field("epoch", "quantitative"),
             "color": {"value": SOFT} if len(marks) == 1 else colour,
         },
     }
     layers = [line, rule] if marks else [line]
-    return _chart(data={"values": points}, layer=layers)
+    return chart(data={"values": points}, layer=layers)
 
 
 def _dashes(names: Sequence[str]) -> Spec:
@@ -130,73 +137,11 @@ def _dashes(names: Sequence[str]) -> Spec:
     return {"domain": list(names), "range": patterns[: len(names)]}
 
 
-def confusion_matrix(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Spec:
-    """A heat map, coloured by the share of the true class, with the numbers of nodes."""
-    cells = []
-    for true, row in enumerate(matrix):
-        total = sum(row)
-        for guessed, count in enumerate(row):
-            share = count / total if total else 0.0
-            cells.append({"t": true, "p": guessed, "nodes": count, "share": share})
-    labels = _label_expression(names)
-    size = len(names)
-    axis: Spec = {"labelExpr": labels, "grid": False, "ticks": False, "domain": False}
-    place = {"sort": None, "type": "ordinal"}
-    x = {
-        "field": "p",
-        **place,
-        "axis": {
-            **axis,
-            "title": "predicted",
-            "orient": "top",
-            "labelAngle": 0 if size <= 8 else -60,
-            "labelLimit": 90,
-        },
-    }
-    y = {"field": "t", **place, "axis": {**axis, "title": "true", "labelLimit": 110}}
-    tooltip = [
-        _field("t", "ordinal", title="true (number)"),
-        _field("p", "ordinal", title="predicted (number)"),
-        _field("nodes", "quantitative"),
-        _field("share", "quantitative", format=".1%", title="of the true class"),
-    ]
-    heat = {
-        "mark": {"type": "rect", "stroke": PAPER, "strokeWidth": 1},
-        "encoding": {
-            "x": x,
-            "y": y,
-            # Opacity stands for colour, so that one variable serves light and dark pages.
-            "fillOpacity": _field(
-                "share", "quantitative", legend=None, scale={"domain": [0, 1], "range": [0.03, 1]}
-            ),
-            "fill": {"value": SERIES[0]},
-            "tooltip": tooltip,
-        },
-    }
-    text = {
-        "mark": {"type": "text", "fontSize": 12 if size <= 12 else 9},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "text": _field("nodes", "quantitative"),
-            "fill": {
-                "condition": {"test": "datum.share > 0.55", "value": PAPER},
-                "value": INK,
-            },
-        },
-    }
-    return _chart(
-        max(160, min(34, 900 // max(1, size)) * size), data={"values": cells}, layer=[heat, text]
-    )
-
-
-def _label_expression(names: Sequence[str]) -> str:
+def label_expression(names: Sequence[str]) -> str:
     """A Vega expression that gives the name of a class by its number.
 
     Names are in it as JSON with all but plain characters escaped, so that none can end the string.
     """
-    import json
-
     texts = ",".join(json.dumps(name) for name in names)
     return f"[{texts}][datum.value]"
 
@@ -206,15 +151,15 @@ def reliability(bins: Sequence[Bin]) -> Spec:
     diagonal = {
         "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
         "mark": {"type": "line", "strokeDash": [4, 4], "stroke": SOFT, "strokeWidth": 1},
-        "encoding": {"x": _field("x", "quantitative"), "y": _field("y", "quantitative")},
+        "encoding": {"x": field("x", "quantitative"), "y": field("y", "quantitative")},
     }
-    x = _field(
+    x = field(
         "confidence",
         "quantitative",
         scale={"domain": [0, 1]},
         axis=_percent_axis("confidence", tickCount=6),
     )
-    y = _field(
+    y = field(
         "accuracy",
         "quantitative",
         scale={"domain": [0, 1]},
@@ -222,60 +167,58 @@ def reliability(bins: Sequence[Bin]) -> Spec:
     )
     ranges = {
         "mark": {"type": "rule", "strokeWidth": 1.5, "stroke": SERIES[0]},
-        "encoding": {"x": x, "y": _field("low", "quantitative"), "y2": {"field": "high"}},
+        "encoding": {"x": x, "y": field("low", "quantitative"), "y2": {"field": "high"}},
     }
     dots = {
         "mark": {"type": "point", "filled": True, "fill": SERIES[0], "fillOpacity": 1},
         "encoding": {
             "x": x,
             "y": y,
-            "size": _field("predictions", "quantitative", legend=None, scale={"range": [30, 300]}),
+            "size": field("predictions", "quantitative", legend=None, scale={"range": [30, 300]}),
             "tooltip": [
-                _field("bin", "nominal", title="confidence"),
-                _field("confidence", "quantitative", format=".1%", title="mean confidence"),
-                _field("accuracy", "quantitative", format=".1%", title="right"),
-                _field("predictions", "quantitative"),
+                field("bin", "nominal", title="confidence"),
+                field("confidence", "quantitative", format=".1%", title="mean confidence"),
+                field("accuracy", "quantitative", format=".1%", title="right"),
+                field("predictions", "quantitative"),
             ],
         },
     }
-    return _chart(300, data={"values": list(bins)}, layer=[diagonal, ranges, dots])
+    return chart(300, data={"values": list(bins)}, layer=[diagonal, ranges, dots])
 
 
 def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str) -> Spec:
     """The score of groups of nodes as bars, with ranges of 95 % and the numbers of nodes."""
     share = _is_share(metric)
-    axis = (
-        _percent_axis(metric_name, tickCount=5) if share else {"title": metric_name, "tickCount": 5}
-    )
+    # Without a grid, which would shine through the bars.
+    axis = {"title": metric_name, "tickCount": 5, "grid": False}
+    axis |= {"format": ".0%"} if share else {}
     scale = {"domain": [0, 1]} if share else {"zero": True}
-    x = _field(
+    x = field(
         "bin", "nominal", sort=None, axis={"title": title, "labelAngle": 0, "labelOverlap": True}
     )
     values = [{**row, "label": f"{row['nodes']:,}"} for row in bins]
     bars = {
-        "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.75, "cornerRadiusEnd": 2},
+        "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.55, "cornerRadiusEnd": 2},
         "encoding": {
             "x": x,
-            "y": _field("score", "quantitative", axis=axis, scale=scale),
+            "y": field("score", "quantitative", axis=axis, scale=scale),
             "tooltip": [
-                _field("bin", "nominal", title=title),
-                _field(
-                    "score", "quantitative", format=".1%" if share else ".4g", title=metric_name
-                ),
-                _field("nodes", "quantitative", format=","),
+                field("bin", "nominal", title=title),
+                field("score", "quantitative", format=".1%" if share else ".4g", title=metric_name),
+                field("nodes", "quantitative", format=","),
             ],
         },
     }
     ranges = {
         "transform": [{"filter": "isValid(datum.low)"}],
         "mark": {"type": "rule", "stroke": INK, "strokeWidth": 1.5},
-        "encoding": {"x": x, "y": _field("low", "quantitative"), "y2": {"field": "high"}},
+        "encoding": {"x": x, "y": field("low", "quantitative"), "y2": {"field": "high"}},
     }
     counts = {
-        "mark": {"type": "text", "baseline": "bottom", "dy": -3, "fill": PAPER, "fontSize": 11},
-        "encoding": {"x": x, "y": {"datum": 0}, "text": _field("label", "nominal")},
+        "mark": {"type": "text", "baseline": "bottom", "dy": -3, "fill": INK, "fontSize": 11},
+        "encoding": {"x": x, "y": {"datum": 0}, "text": field("label", "nominal")},
     }
-    return _chart(220, data={"values": values}, layer=[bars, ranges, counts])
+    return chart(220, data={"values": values}, layer=[bars, ranges, counts])
 
 
 def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: float | None) -> Spec:
@@ -287,7 +230,7 @@ def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: fl
         {"x": end, "low": end - (half_width or 0), "high": end + (half_width or 0)}
         for end in (low, high)
     ]
-    x = _field("true", "quantitative", axis={"title": "true"}, scale={"zero": False, "nice": False})
+    x = field("true", "quantitative", axis={"title": "true"}, scale={"zero": False, "nice": False})
     layers: list[Spec] = []
     if half_width:
         layers.append(
@@ -295,8 +238,8 @@ def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: fl
                 "data": {"values": ends},
                 "mark": {"type": "area", "fill": SERIES[0], "fillOpacity": 0.15, "clip": True},
                 "encoding": {
-                    "x": _field("x", "quantitative"),
-                    "y": _field("low", "quantitative"),
+                    "x": field("x", "quantitative"),
+                    "y": field("low", "quantitative"),
                     "y2": {"field": "high"},
                 },
             }
@@ -305,7 +248,7 @@ def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: fl
         {
             "data": {"values": ends},
             "mark": {"type": "line", "strokeDash": [4, 4], "stroke": SOFT, "strokeWidth": 1},
-            "encoding": {"x": _field("x", "quantitative"), "y": _field("x", "quantitative")},
+            "encoding": {"x": field("x", "quantitative"), "y": field("x", "quantitative")},
         },
         {
             "mark": {
@@ -317,36 +260,36 @@ def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: fl
             },
             "encoding": {
                 "x": x,
-                "y": _field(
+                "y": field(
                     "predicted",
                     "quantitative",
                     axis={"title": "predicted"},
                     scale={"zero": False, "nice": False},
                 ),
                 "tooltip": [
-                    _field("true", "quantitative", format=".4g"),
-                    _field("predicted", "quantitative", format=".4g"),
+                    field("true", "quantitative", format=".4g"),
+                    field("predicted", "quantitative", format=".4g"),
                 ],
             },
         },
     ]
-    return _chart(300, data={"values": values}, layer=layers)
+    return chart(300, data={"values": values}, layer=layers)
 
 
 def histogram(bins: Sequence[Bin], title: str) -> Spec:
     """Numbers of nodes in ranges of a value."""
-    return _chart(
+    return chart(
         200,
         data={"values": list(bins)},
-        mark={"type": "bar", "fill": SERIES[0], "fillOpacity": 0.75},
+        mark={"type": "bar", "fill": SERIES[0]},
         encoding={
-            "x": _field("from", "quantitative", bin="binned", axis={"title": title, "grid": False}),
+            "x": field("from", "quantitative", bin="binned", axis={"title": title, "grid": False}),
             "x2": {"field": "to"},
-            "y": _field("nodes", "quantitative", axis={"title": "nodes"}),
+            "y": field("nodes", "quantitative", axis={"title": "nodes", "tickMinStep": 1}),
             "tooltip": [
-                _field("from", "quantitative", format=".4g"),
-                _field("to", "quantitative", format=".4g"),
-                _field("nodes", "quantitative"),
+                field("from", "quantitative", format=".4g"),
+                field("to", "quantitative", format=".4g"),
+                field("nodes", "quantitative"),
             ],
         },
     )
@@ -355,13 +298,13 @@ def histogram(bins: Sequence[Bin], title: str) -> Spec:
 def column_bars(rows: Sequence[tuple[str, float]], title: str) -> Spec:
     """Columns as bars, the largest first."""
     values = [{"place": place, "value": value} for place, (_, value) in enumerate(rows)]
-    names = _label_expression([name for name, _ in rows])
-    return _chart(
+    names = label_expression([name for name, _ in rows])
+    return chart(
         max(60, 24 * len(values)),
         data={"values": values},
-        mark={"type": "bar", "fill": SERIES[0], "fillOpacity": 0.85, "cornerRadiusEnd": 2},
+        mark={"type": "bar", "fill": SERIES[0], "cornerRadiusEnd": 2},
         encoding={
-            "y": _field(
+            "y": field(
                 "place",
                 "ordinal",
                 sort=None,
@@ -373,8 +316,8 @@ def column_bars(rows: Sequence[tuple[str, float]], title: str) -> Spec:
                     "domain": False,
                 },
             ),
-            "x": _field("value", "quantitative", axis={"title": title}),
-            "tooltip": [_field("value", "quantitative", format=".4g", title=title)],
+            "x": field("value", "quantitative", axis={"title": title, "tickCount": 6}),
+            "tooltip": [field("value", "quantitative", format=".4g", title=title)],
         },
     )
 
@@ -389,32 +332,37 @@ def class_scores(
         for run in runs
         if row.get(run) is not None
     ]
-    colour = _field(
+    colour = field(
         "run", "nominal", scale={"domain": list(runs), "range": list(SERIES[: len(runs)])}
     )
-    return _chart(
+    return chart(
         max(60, 26 * len(names)),
         data={"values": values},
         mark={"type": "point", "filled": True, "size": 80, "fillOpacity": 1},
         encoding={
-            "y": _field(
+            "y": field(
                 "place",
                 "ordinal",
                 sort=None,
                 axis={
                     "title": None,
-                    "labelExpr": _label_expression(names),
+                    "labelExpr": label_expression(names),
                     "grid": True,
                     "ticks": False,
                     "domain": False,
                 },
             ),
-            "x": _field("f1", "quantitative", axis=_percent_axis("F1"), scale={"domain": [0, 1]}),
+            "x": field(
+                "f1",
+                "quantitative",
+                axis=_percent_axis("F1", tickCount=6),
+                scale={"domain": [0, 1]},
+            ),
             "color": colour,
-            "shape": _field("run", "nominal", legend=None),
+            "shape": field("run", "nominal", legend=None),
             "tooltip": [
-                _field("run", "nominal"),
-                _field("f1", "quantitative", format=".1%", title="F1"),
+                field("run", "nominal"),
+                field("f1", "quantitative", format=".1%", title="F1"),
             ],
         },
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from lgcn.errors import LGCNError, one_line
+from lgcn.inference.explanations import RunExplainer
 from lgcn.report.bins import (
     Bin,
     agreement_bins,
@@ -16,11 +17,13 @@ from lgcn.report.bins import (
     degree_bins,
     residual_bins,
 )
+from lgcn.report.importance import Importance, importance
 from lgcn.report.layout import Layout, layouts
 from lgcn.report.neighbour_agreement import neighbour_agreement
-from lgcn.report.neighbourhoods import LayerShares, Neighbourhoods, neighbourhoods
+from lgcn.report.neighbourhoods import Neighbourhoods, neighbourhoods
 from lgcn.report.node_results import SPLITS, Array, NodeResults, node_results
 from lgcn.report.sample import SAMPLE, Listed, Sample, listed_nodes, sample_nodes
+from lgcn.report.selection import selection_shares
 from lgcn.training.run_metrics import graph_adds, never_predicted
 from lgcn.training.scoring import Scoring
 from lgcn.training.split_reports import split_reports
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
     from lgcn.graph import Graph
     from lgcn.inference.trained_run import NewData, ScoredGraph, TrainedRun
-    from lgcn.report.importance import Importance
     from lgcn.utils.progress import OnProgress
 
 # With several labels per node, comparing neighbours is slow: so many nodes are enough.
@@ -132,7 +134,8 @@ def collect(
     tell("map of the embeddings", 0, 1)
     maps = _maps(model, scored.graph, chosen.nodes, memory, on_progress)
     tell("neighbourhoods", 0, 1)
-    selected = _selected(model, scored.graph, chosen.nodes)
+    explainer = RunExplainer(run, scored.graph, scored.node_ids)
+    selected = selection_shares(explainer, chosen.nodes)
     why = selected if isinstance(selected, str) else None
     near = neighbourhoods(scored.graph, chosen.nodes, [] if isinstance(selected, str) else selected)
     tell("columns that matter", 0, 1)
@@ -157,7 +160,7 @@ def collect(
         maps=maps,
         near=near,
         selection=why,
-        importance=_importance(run, scored, results, chosen),
+        importance=importance(explainer, results, chosen, on_progress),
     )
     return facts, scored.scores
 
@@ -220,20 +223,6 @@ def _maps(
     if not np.isfinite(rows).all():
         return "Some embeddings are not finite."
     return layouts(rows)
-
-
-def _selected(model: Any, graph: Graph, nodes: Array) -> list[LayerShares] | str:
-    from lgcn.report.selection import selection_shares
-
-    return selection_shares(model, graph, nodes)
-
-
-def _importance(
-    run: TrainedRun, scored: ScoredGraph, results: NodeResults, sample: Sample
-) -> Importance | str:
-    from lgcn.report.importance import importance
-
-    return importance(run, scored, results, sample)
 
 
 def _index(nodes: Array) -> Any:

@@ -28,6 +28,7 @@ class Figures:
         heads: Sequence[Any],
         rows: Sequence[Sequence[Any]],
         caption: Any = None,
+        width: int | None = None,
     ) -> Html:
         """A chart with its alternative: a label, and a table that can be opened.
 
@@ -37,13 +38,15 @@ class Figures:
             label: What it shows, for those who do not see it.
             heads, rows: The table of its numbers.
             caption: The text below it. (default: none)
+            width: The most pixels that it takes. (default: all there are)
         """
         self.specs[key] = spec
+        style = None if width is None else f"max-width: {width}px"
         numbers = tuple(range(1, len(heads)))
         inside = table(heads, rows, caption=label, numbers=numbers, hide_caption=True)
         return tag(
             "figure",
-            tag("div", class_="chart", id=key, role="img", aria_label=label),
+            tag("div", class_="chart", id=key, role="img", aria_label=label, style=style),
             tag("figcaption", caption) if caption is not None else None,
             tag("details", tag("summary", "The numbers as a table"), inside),
         )

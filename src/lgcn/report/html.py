@@ -101,12 +101,14 @@ def table(
     body = [tag("tr", [cell(i, value) for i, value in enumerate(row)]) for row in rows]
     content = tag(
         "table",
-        tag("caption", caption, class_="hidden" if hide_caption else None),
+        tag("caption", caption, class_="hidden"),
         tag("thead", tag("tr", [head(i, value) for i, value in enumerate(heads)])),
         tag("tbody", body),
         class_="sortable" if sortable else None,
     )
-    return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    scrolled = tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    # A caption would scroll away with its table, so all see a paragraph above it.
+    return scrolled if hide_caption else join(tag("p", caption, class_="caption"), scrolled)
 
 
 def json_text(value: Any) -> Html:

@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from lgcn.errors import LGCNError, one_line
+from lgcn.inference.explanations import RunExplainer
 from lgcn.report import charts
 from lgcn.report.figures import Figures, absent, section
 from lgcn.report.html import Html, name
+from lgcn.report.names import shown_name
+from lgcn.report.node_results import NodeResults
+from lgcn.report.sample import SEED, Sample
 
 if TYPE_CHECKING:
-    from lgcn.inference.trained_run import ScoredGraph, TrainedRun
-    from lgcn.report.node_results import NodeResults
-    from lgcn.report.sample import Sample
+    from lgcn.utils.progress import OnProgress
+
+EXPLAINED = 60  # nodes
+LISTED = 20  # columns
 
 
 @dataclass(frozen=True)
@@ -23,31 +31,80 @@ class Importance:
         columns: Names and mean absolute contributions, the largest first.
         nodes: Number of explained nodes.
         others: Number of columns that are not listed.
+        rest: Their share of all contributions.
     """
 
     columns: list[tuple[str, float]]
     nodes: int
     others: int
+    rest: float
 
 
 def importance(
-    run: TrainedRun, scored: ScoredGraph, results: NodeResults, sample: Sample
+    explainer: RunExplainer,
+    results: NodeResults,
+    sample: Sample,
+    on_progress: OnProgress | None = None,
 ) -> Importance | str:
-    return "(not yet)"
+    """Explains some nodes, and adds up the absolute contributions of each column.
+
+    Nodes of the main split are taken first.
+
+    Args:
+        explainer: That of the run.
+        results: What is known of the nodes.
+        sample: The nodes to choose from.
+        on_progress: Called after each node. (default: none)
+    """
+    order = np.random.default_rng(SEED).permutation(sample.nodes)
+    scored = results.scored[order]
+    chosen = np.concatenate([order[scored], order[~scored]])[:EXPLAINED]
+    totals: dict[str, float] = {}
+    try:
+        for done, node in enumerate(chosen.tolist(), 1):
+            for explanation in explainer.explain_numbers([node]):
+                for entry in explanation.by_column:
+                    key = str(entry["column"])
+                    totals[key] = totals.get(key, 0.0) + abs(float(entry["contribution"]))
+            if on_progress is not None:
+                on_progress("columns that matter", done, len(chosen))
+    except LGCNError as error:
+        return f"The model cannot be explained: {one_line(error)}."
+    if not totals:
+        return "The nodes have no columns to explain."
+    ranked = sorted(totals, key=lambda key: (-totals[key], key))
+    every = sum(totals.values())
+    rest = sum(totals[key] for key in ranked[LISTED:])
+    return Importance(
+        [(shown_name(key), totals[key] / len(chosen)) for key in ranked[:LISTED]],
+        len(chosen),
+        max(0, len(ranked) - LISTED),
+        rest / every if every else 0.0,
+    )
 
 
-def importance_section(found: Importance | str, figures: Figures) -> Html:
+def importance_section(found: Importance | str, task: str, figures: Figures) -> Html:
     """The part of a report about columns."""
     title = "Which columns matter?"
     if isinstance(found, str):
         return section("columns", title, absent(found))
     rows = found.columns
+    unit = "target units" if task == "regression" else "score before softmax"
+    if task == "multilabel":
+        unit = "score of the likeliest label, before the sigmoid"
+    caption = f"Mean absolute contribution to the prediction ({unit}), over {found.nodes:,} nodes."
+    if found.others:
+        caption += f" {found.others:,} other columns together: {100 * found.rest:.0f} % of all."
     figure = figures.figure(
         "importance",
         charts.column_bars(rows, "mean absolute contribution"),
         label=f"Mean absolute contribution of {len(rows)} columns",
         heads=["column", "contribution"],
         rows=[[name(text), f"{value:.4g}"] for text, value in rows],
-        caption=f"Mean over {found.nodes:,} explained nodes.",
+        caption=caption,
     )
-    return section("columns", title, figure)
+    intro = (
+        "Explanations say how much each column of a node and of its neighbours adds to a "
+        "prediction; here they are averaged over nodes."
+    )
+    return section("columns", title, figure, intro=intro)

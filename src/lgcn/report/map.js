@@ -81,7 +81,7 @@ if (canvas) {
     }
     brush.setTransform(ratio, 0, 0, ratio, 0, 0);
     brush.clearRect(0, 0, width, height);
-    const radius = Math.max(1.6, Math.min(6, 90 / Math.sqrt(data.sampled))) * Math.min(2, Math.sqrt(view.zoom));
+    const radius = Math.max(2, Math.min(6, 140 / Math.sqrt(data.sampled))) * Math.min(2, Math.sqrt(view.zoom));
     const circle = (i, r) => { const [x, y] = place(i); brush.beginPath(); brush.arc(x, y, r, 0, 2 * Math.PI); };
     const wrongs = [];
     for (let i = 0; i < data.sampled; i++) {

@@ -7,7 +7,7 @@ hundred megabytes here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,7 +26,8 @@ CALIBRATION_BINS = 15
 SPLITS = ("train", "val", "test")
 
 
-class Calibration(NamedTuple):
+@dataclass(frozen=True)
+class Calibration:
     """Sums over bins of equal width of the confidence, of the main split's nodes.
 
     Args:
@@ -197,5 +198,6 @@ def _add(found: NodeResults, sure: Array, right: Array) -> None:
     if found.calibration is None:
         return
     place = np.clip(np.ceil(sure * CALIBRATION_BINS).astype(np.int64), 1, CALIBRATION_BINS) - 1
-    for total, weights in zip(found.calibration, (None, sure, right), strict=True):
+    sums = found.calibration
+    for total, weights in ((sums.count, None), (sums.confidence, sure), (sums.right, right)):
         total += np.bincount(place, weights, CALIBRATION_BINS)

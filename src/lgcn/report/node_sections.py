@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lgcn.report.facts import Facts
-from lgcn.report.figures import absent, percent, section
+from lgcn.report.figures import absent, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
 from lgcn.report.node_results import SPLITS
 from lgcn.report.sample import SEED
@@ -68,12 +68,12 @@ def node_map(facts: Facts) -> Html:
         layout = _select("map-layout", "Layout", options)
     buttons = [
         ("zoom-in", "+", "Zoom in"),
-        ("zoom-out", "−", "Zoom out"),
+        ("zoom-out", "-", "Zoom out"),
         ("zoom-reset", "○", "Show all"),
     ]
     keys = (
-        "Drag to move; the wheel zooms after a click on the map, two fingers on a phone. Arrow keys go "
-        "from node to node, Enter shows one, + and − zoom, 0 shows all."
+        "Drag to move. The wheel zooms after a click on the map; on a phone, two fingers do. Arrow "
+        "keys go from node to node, Enter shows one, + and - zoom, 0 shows all."
     )
     canvas = tag(
         "canvas",
@@ -92,7 +92,8 @@ def node_map(facts: Facts) -> Html:
         class_="zoom",
     )
     intro = join(
-        "Nodes with similar embeddings, which are what the classifier sees, lie close to each other. ",
+        "Nodes with similar embeddings lie close to each other. Embeddings are what the last layer "
+        "sees. ",
         sample_text(facts),
     )
     return section(
@@ -153,39 +154,26 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
     heads += ["wrong labels"] if facts.task == "multilabel" else []
     heads.append("split")
     numbers = (3, 4) if facts.task == "multilabel" else (3,)
-    parts: list[Html] = []
     split = SPLIT_NAMES[facts.main] if facts.main else "test"
     titles = {
         "classification": f"Wrong {split} nodes, the most confident first",
         "multilabel": f"{split.capitalize()} nodes with the most wrong labels",
         "regression": f"{split.capitalize()} nodes with the largest errors",
     }
-    wrong = [row(node) for node in facts.listed.wrong.tolist()]
-    parts.append(tag("h3", titles[facts.task]))
-    if wrong:
-        parts.append(
-            table(
-                heads,
-                wrong,
-                caption=titles[facts.task],
-                numbers=numbers,
-                sortable=True,
-                hide_caption=True,
-            )
-        )
-    else:
-        parts.append(absent("There is none." if facts.main else "There are no labelled nodes."))
-    title = "Least certain nodes outside the training set"
-    parts.append(tag("h3", title))
+    options: dict[str, Any] = {"numbers": numbers, "sortable": True, "hide_caption": True}
+
+    def listed(title: str, chosen: Any, none: str) -> Html:
+        rows = [row(node) for node in chosen.tolist()]
+        content = table(heads, rows, caption=title, **options) if rows else absent(none)
+        return tag("div", tag("h3", title), content)
+
+    none = "There is none." if facts.main else "There are no labelled nodes."
     if facts.task == "regression":
-        parts.append(absent("The interval of a regression is equally wide for all nodes."))
+        sure = absent("The interval of a regression is equally wide for all nodes.")
     else:
-        rows = [row(node) for node in facts.listed.uncertain.tolist()]
-        parts.append(
-            table(heads, rows, caption=title, numbers=numbers, sortable=True, hide_caption=True)
-            if rows
-            else absent("All nodes were used for training.")
-        )
+        title = "Least certain nodes outside the training set"
+        sure = listed(title, facts.listed.uncertain, "All nodes were used for training.")
+    parts = side_by_side(listed(titles[facts.task], facts.listed.wrong, none), sure)
     intro = "A click on an id shows the node with its neighbourhood."
     return section("nodes", "Nodes to look at", parts, intro=intro)
 

@@ -92,7 +92,7 @@ function drawDrawer() {
   fact("outcome", outcomeText(i));
   fact("split", splitText(i));
   fact("neighbours", data.near.degree[i].toLocaleString("en"));
-  drawer.replaceChildren(
+  const parts = [
     el("div", { class: "bar" }, title, buttons),
     facts,
     el("h3", {}, "Neighbourhood"),
@@ -101,13 +101,14 @@ function drawDrawer() {
     note(i, others),
     neighbourTable(own, others),
     el("p", { class: "help" }, data.explain ? "What each neighbour and column contributes to the prediction: " : null,
-      data.explain ? el("code", {}, `${data.explain} ${shellWord(nodes.id[i])}`) : null));
+      data.explain ? el("code", {}, `${data.explain} ${shellWord(nodes.id[i])}`) : null)];
+  drawer.replaceChildren(...parts.filter((part) => part !== null));
 }
 
 function layerButtons() {
   if (data.near.layers.length < 2) return null;
   const choose = (place) => { layer = place; drawDrawer(); byId(`layer-${place}`).focus(); };
-  return el("p", { role: "group", "aria-label": "Layer that the picture shows" },
+  return el("p", { class: "layers", role: "group", "aria-label": "Layer that the picture shows" },
     ...data.near.layers.map((name, place) =>
       el("button", { type: "button", class: "quiet", id: `layer-${place}`, "aria-pressed": String(place === layer), onclick: () => choose(place) }, name)));
 }
@@ -117,7 +118,7 @@ function picture(i, own, others) {
   const size = 360, middle = size / 2, radius = 118;
   const layers = data.near.layers;
   const what = layers.length ? ` Line width: share of ${layers[layer]}'s grid.` : "";
-  const svg = el("svg", { viewBox: `0 0 ${size} ${size}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${others.length} neighbours.${what}`, id: "picture" });
+  const svg = el("svg", { viewBox: `0 30 ${size} ${size - 60}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${others.length} neighbours.${what}`, id: "picture" });
   const most = Math.max(0.001, ...others.map((one) => one.shares[layer] ?? 0));
   others.forEach((one, place) => {
     const angle = (2 * Math.PI * place) / others.length - Math.PI / 2;
@@ -143,12 +144,11 @@ function picture(i, own, others) {
 
 function dot(i, x, y, r, share, isCentre = false) {
   const reachable = i < data.sampled && !isCentre;
-  const known = nodes.true[i] !== null && nodes.true[i] !== -1;
   const label = `${nodes.id[i]}: predicted ${labelText(nodes.predicted[i])}, true ${labelText(nodes.true[i])}${share === null ? "" : `, fills ${percent(share)}`}`;
   const open = () => showNode(i);
   const fill = data.task === "regression" ? "var(--c0)" : `var(${classColour(nodes.predicted[i])})`;
   return el("g", reachable ? { tabindex: "0", role: "button", "aria-label": label, onclick: open, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(); } } } : { role: "img", "aria-label": label },
-    el("circle", { cx: x, cy: y, r, fill, stroke: known && isRight(i) === false ? "var(--c1)" : "var(--paper)", "stroke-width": known && isRight(i) === false ? 4 : 2 }),
+    el("circle", { cx: x, cy: y, r, fill, stroke: isRight(i) === false ? "var(--ink)" : "var(--paper)", "stroke-width": isRight(i) === false ? 3 : 2 }),
     el("title", {}, label));
 }
 
@@ -159,6 +159,7 @@ function note(i, others) {
   if (others.length < all) texts.push(`${others.length} of ${all.toLocaleString("en")} neighbours are shown, those that the layers select most.`);
   if (data.selection) texts.push(data.selection);
   else if (all) texts.push("An LGCL fills a grid: per feature, the largest values among the neighbours. The share says how many of its positions a neighbour fills. Dashed: not selected.");
+  if (data.task !== "regression") texts.push("Colour: prediction. Dark ring: the prediction is wrong.");
   return el("p", { class: "help" }, texts.join(" "));
 }
 
@@ -173,7 +174,7 @@ function neighbourTable(own, others) {
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Neighbours as a table" },
     el("table", { id: "neighbours" }, el("caption", { class: "hidden" }, "Neighbours and the share of each layer's grid that they fill"),
       el("thead", {}, el("tr", {}, ...heads.map((head, place) => el("th", { scope: "col", class: place > 2 ? "number" : null }, head)))),
-      el("tbody", {}, ...(data.near.layers.length ? [row(own, true)] : []), ...others.map((one) => row(one, false)))));
+      el("tbody", {}, ...(own.shares.some((value) => value > 0) ? [row(own, true)] : []), ...others.map((one) => row(one, false)))));
 }
 
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && drawer.open) closeNode(); });

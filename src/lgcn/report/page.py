@@ -59,7 +59,7 @@ def chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, in a scope of its own."""
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle()
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     assert "</script" not in bundle.lower()
     return f"(() => {{{bundle}}})();"
 

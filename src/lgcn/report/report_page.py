@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lgcn.report.detail_sections import calibration, classes, groups
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures
 from lgcn.report.importance import importance_section
@@ -11,7 +12,7 @@ from lgcn.report.names import shown_name
 from lgcn.report.node_data import node_data
 from lgcn.report.node_sections import drawer, node_map, node_tables
 from lgcn.report.page import page
-from lgcn.report.score_sections import calibration, classes, curves, groups, summary
+from lgcn.report.score_sections import curves, summary
 from lgcn.report.settings_section import settings
 
 SCRIPTS = ("page.js", "nodes.js", "map.js", "start.js")
@@ -34,7 +35,7 @@ def report_page(facts: Facts, scores: Any) -> str:
         "groups": ("Easy nodes", groups(facts, figures)),
         "map": ("Map", node_map(facts)),
         "nodes": ("Nodes to look at", node_tables(facts, data)),
-        "columns": ("Columns", importance_section(facts.importance, figures)),
+        "columns": ("Columns", importance_section(facts.importance, facts.task, figures)),
         "settings": ("Settings", settings(facts)),
     }
     present = {key: part for key, part in sections.items() if part[1] is not None}

@@ -26,7 +26,7 @@ def settings(facts: Facts) -> Html:
         "nodes": f"{graph.num_nodes:,}",
         "adjacency entries": f"{graph.num_edges:,}",
         "features": f"{graph.num_features:,}",
-        "of the training": "yes" if facts.is_own else "no, other data",
+        "trained on it": "yes" if facts.is_own else "no",
     }
     machine = {
         TEXTS.get(key, key): visible(str(value)) for key, value in hardware_and_versions().items()
@@ -36,9 +36,7 @@ def settings(facts: Facts) -> Html:
         "seconds": f"{result['seconds']:.1f}",
         "parameters": f"{result['parameters']:,}",
         "epochs": f"{result['epochs']:,}",
-        "threads and device": "see the settings",
     }
-    training.pop("threads and device")
     groups = [
         tag(
             "div",

@@ -1,7 +1,8 @@
-"""Writes the report of a run as one HTML file."""
+"""Writes the report of a run, or a comparison of runs, as one HTML file."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -12,6 +13,7 @@ from lgcn.utils.numbers import whole_number
 
 if TYPE_CHECKING:
     from lgcn.inference.trained_run import NewData, TrainedRun
+    from lgcn.report.compare_page import WrittenComparison
     from lgcn.report.facts import Facts
     from lgcn.utils.progress import OnProgress
 
@@ -55,9 +57,8 @@ def write_report(
     from lgcn.inference.trained_run import load_run
 
     whole_number("sample", sample, MIN_SAMPLE, MAX_SAMPLE)
-    if not hasattr(run, "folder"):
-        run = load_run(run)  # type: ignore[arg-type]
-    assert not isinstance(run, str | Path)
+    if isinstance(run, str | Path):
+        run = load_run(run)
     target = run.folder / "report.html" if path is None else Path(path)
     check_page_path(target)
     from lgcn.report.facts import collect
@@ -67,6 +68,30 @@ def write_report(
     text = report_page(facts, scores)
     size = write_page(target, text, follow=path is not None)
     return WrittenReport(target, size, facts)
+
+
+def write_comparison(
+    runs: Sequence[str | Path],
+    path: str | Path = "comparison.html",
+    *,
+    memory: str | int | None = None,
+    on_progress: OnProgress | None = None,
+) -> WrittenComparison:
+    """Writes a page that puts runs side by side; the first one is what others are compared with.
+
+    Args:
+        runs: The run folders, two to eight.
+        path: The file. (default: `"comparison.html"`)
+        memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
+    """
+    target = Path(path)
+    check_page_path(target)
+    from lgcn.report.compare_facts import compare
+    from lgcn.report.compare_page import WrittenComparison, comparison_page
+
+    facts = compare(runs, memory=memory, on_progress=on_progress)
+    size = write_page(target, comparison_page(facts))
+    return WrittenComparison(target, size, facts)
 
 
 def check_page_path(path: Path) -> None:

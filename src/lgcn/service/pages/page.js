@@ -75,7 +75,7 @@ function prediction(row) {
       make("th", name, { scope: "row" }), bar(share), make("td", `${(100 * share).toFixed(1)} %`, { class: "number" }),
     ]);
     const more = sorted.length > SHOWN ? `, the first ${SHOWN} of ${sorted.length}` : "";
-    parts.push(table(`Probabilities${more}`, [several ? "Label" : "Class", "", "Probability"], rows));
+    parts.push(table(`Probabilities${more}`, [several ? "Label" : "Class", "", make("th", "Probability", { scope: "col", class: "number" })], rows));
   }
   return parts;
 }
@@ -89,7 +89,7 @@ function predictions(found) {
 function explanation(found) {
   const parts = [make("p", `Node ${found.node}`, { class: "hint" })];
   parts.push(make("p", `${found.explained ?? found.predicted}`, { class: "predicted" }));
-  parts.push(make("p", `Score ${number(found.score)}; without this node's neighbourhood and columns ${number(found.baseline)}`));
+  parts.push(make("p", `Score ${number(found.score)}: the baseline ${number(found.baseline)} and the contributions below.`));
   if (found.picture) {
     const picture = make("img", null, { class: "picture", alt: `The neighbourhood of node ${found.node} and what each part contributes` });
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(found.picture)}`;
@@ -97,7 +97,7 @@ function explanation(found) {
   }
   for (const [name, title] of [["by_node", "What each node contributes"], ["by_column", "What each column contributes"]]) {
     const rows = contributions(found[name]);
-    if (rows.length) parts.push(make("h3", title), table(`The largest first${rows.length >= SHOWN ? `, ${SHOWN} of them` : ""}`, ["", "Contribution"], rows));
+    if (rows.length) parts.push(make("h3", title), table(`The largest first${rows.length >= SHOWN ? `, ${SHOWN} of them` : ""}`, [title.includes("node") ? "Node" : "Column", make("th", "Contribution", { scope: "col", class: "number" })], rows));
   }
   return parts;
 }
@@ -157,7 +157,7 @@ function fill() {
   at("title").textContent = model.name;
   const what = { classification: `${model.classes.length} classes`, multilabel: `${model.classes.length} labels`, regression: "a number per node" };
   at("summary").textContent = `Predicts ${what[model.task]} on a graph of ${model.graph.nodes.toLocaleString("en")} nodes.`;
-  at("work").hidden = at("model").hidden = false;
+  at("work").hidden = false;
   at("examples").replaceChildren(...model.graph.examples.map((one) => make("option", null, { value: one })));
   at("node-hint").textContent = `For example ${model.graph.examples.slice(0, 3).join(", ")}.`;
   const columns = model.new_nodes.columns;

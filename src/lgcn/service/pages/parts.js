@@ -11,7 +11,7 @@ export function table(caption, header, rows) {
   const found = make("table");
   found.append(make("caption", caption, { class: "hint" }));
   const head = make("tr");
-  for (const name of header) head.append(make("th", name, { scope: "col" }));
+  for (const name of header) head.append(name instanceof Node ? name : make("th", name, { scope: "col" }));
   const top = make("thead");
   top.append(head);
   const body = make("tbody");
