@@ -12,6 +12,7 @@ from torch.nn import Module
 
 from lgcn.explain.neighbourhood import neighbourhood, num_hops
 from lgcn.explain.parts import network_parts
+from lgcn.explain.secant import ONE_WORLD
 from lgcn.explain.worlds import Worlds, embed
 from lgcn.graph import Graph
 from lgcn.nn.lg_conv import LGConv
@@ -70,7 +71,7 @@ def selected_neighbours(model: Module, graph: Graph, nodes: Any) -> list[LayerSe
         unique, back = torch.unique(roots, return_inverse=True)
         field = neighbourhood(part.graph, unique, num_hops(part.model))
         with torch.no_grad():
-            worlds = Worlds(field, statistics=part.statistics(int(roots[0])))
+            worlds = Worlds(field, ONE_WORLD, statistics=part.statistics(int(roots[0])))
             worlds.scores(part.model, embed(part.model, field.graph.features())[0][None])
         convs = [one.layer for one in worlds.chosen]
         found = found or [[] for _ in convs]

@@ -107,7 +107,6 @@ class RunExplainer:
     """
 
     def __init__(self, run: TrainedRun, graph: Graph, ids: IdRange | None = None) -> None:
-        from lgcn.explain.columns import Columns
         from lgcn.explain.explainer import NodeExplainer
 
         self.ids = NodeIds(graph.num_nodes, ids, graph.name)
@@ -116,7 +115,7 @@ class RunExplainer:
             run.model(),
             graph,
             spec=spec,
-            columns=Columns.of(spec.num_features, run.encoder(), spec.structure),
+            encoder=run.encoder(),
             node_id=self.ids.__getitem__,
             temperature=run.temperature,
             threshold=run.threshold,
