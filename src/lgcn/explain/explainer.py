@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,9 @@ class NodeExplainer:
     ) -> None:
         if graph.x is None and not isinstance(model, Ensemble):
             raise UsageError(f"{graph.name} has no features (x), which the model needs")
-        self.model = model.cpu()
+        if next(model.parameters()).device.type != "cpu":
+            model = copy.deepcopy(model).cpu()  # neighbourhoods are small
+        self.model = model
         self.graph = graph.to("cpu")
         self.spec = _spec_of(model, graph) if spec is None else spec
         self.encoder = graph.encoder if encoder is None else encoder

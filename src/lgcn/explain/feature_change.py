@@ -70,13 +70,19 @@ def _steepest_columns(trial: Trial, own: Tensor) -> list[tuple[dict[str, Any], s
     """The columns whose features have the largest slopes, and where these features are."""
     row = own.clone().requires_grad_()
     (slope,) = torch.autograd.grad(trial.margin(trial.with_features(row[None]))[0], row)
+    found = _columns(trial)
+    found.sort(key=lambda one: -float(slope[one[1]].abs().max()))
+    return found[:COLUMNS]
+
+
+def _columns(trial: Trial) -> list[tuple[dict[str, Any], slice]]:
+    """The user's columns, and where their features are."""
     found, place = [], 0
     for column in trial.explainer.described_columns:
         here = slice(place, place + column["width"])
         place = here.stop
-        found.append((-float(slope[here].abs().max()), column, here))
-    found.sort(key=lambda one: one[0])
-    return [(column, here) for _, column, here in found[:COLUMNS]]
+        found.append((column, here))
+    return found
 
 
 def _moved_number(trial: Trial, own: Tensor, place: int) -> tuple[float, Tensor] | None:
@@ -152,16 +158,15 @@ def _all_features(trial: Trial, own: Tensor) -> dict[str, Any]:
         scores = trial.with_features((own + change)[None])
     order = change.abs().argsort(descending=True, stable=True)[:LISTED].tolist()
     names = trial.explainer.parts[0].columns.features
-    entries = [
-        {
-            "column": names[place],
-            "from": float(own[place]),
-            "to": float(own[place] + change[place]),
-            "unit": "feature",
-        }
-        for place in order
-        if float(change[place]) != 0
-    ]
+    numbers = {here.start: column for column, here in _columns(trial) if column["kind"] == "number"}
+    entries: list[dict[str, Any]] = []
+    for place in order:
+        before, after = float(own[place]), float(own[place] + change[place])
+        described: dict[str, Any] = {"from": before, "to": after, "unit": "feature"}
+        if place in numbers:
+            described = _number_text(numbers[place], before, after)
+        if before != after:
+            entries.append({"column": names[place], **described})
     return {
         "changes": entries,
         "columns": int((change != 0).sum()),

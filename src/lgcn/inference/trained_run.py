@@ -386,7 +386,15 @@ class TrainedRun:
         from lgcn.inference.explanations import RunExplainer
 
         loaded = self._load(data, source)
-        return RunExplainer(self, loaded.graph, loaded.node_ids)
+        return RunExplainer(
+            self.model(),
+            loaded.graph,
+            loaded.node_ids,
+            spec=self.spec,
+            encoder=self.encoder(),
+            temperature=self.temperature,
+            threshold=self.threshold,
+        )
 
     def _blocks(
         self,
