@@ -57,7 +57,8 @@ def test_a_click_on_a_node_of_the_map_shows_its_neighbourhood(
 ) -> None:
     browser.open(written().path, size=SIZES[size], wait=READY)
     browser.run(
-        "document.getElementById('map-canvas').scrollIntoView({block: 'center', behavior: 'instant'})"
+        "document.getElementById('map-canvas')"
+        ".scrollIntoView({block: 'center', behavior: 'instant'})"
     )
     # Some point of the map has a node: the pixel that is painted.
     x, y = browser.wait(
