@@ -72,7 +72,7 @@ def train_run(folder: Path, kind: str = "classes", *settings: str, **options: An
     """
     write_tables(folder)
     tables = {"edges": folder / "edges.csv", "nodes": folder / "nodes.csv"}
-    source = choose_source(None, **tables, **KINDS[kind], **options)
+    source = choose_source(None, **tables, **(KINDS[kind] | options))
     given = ["max_epochs=6", "labels=many", "hidden_channels=8", *settings]
     run = folder / "run"
     prepare_training(read_settings(None, given), source=source, out=run).train()

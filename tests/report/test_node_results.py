@@ -57,6 +57,6 @@ def test_the_calibration_error_is_that_of_the_training(
     assert run.result()["calibration"]["test_after"] == pytest.approx(error)
     bins = calibration_bins(found)
     count = sum(row["predictions"] for row in bins)
-    assert count == scored.scores[chosen].numel() if kind == "labels" else int(chosen.sum())
+    assert count == (scored.scores[chosen].numel() if kind == "labels" else int(chosen.sum()))
     gaps = sum(abs(row["accuracy"] - row["confidence"]) * row["predictions"] for row in bins)
     assert gaps / count == pytest.approx(error)

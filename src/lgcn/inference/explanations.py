@@ -148,9 +148,17 @@ class RunExplainer:
                 on_progress("explanations", done, len(numbers))
         return found
 
-    def explain_numbers(self, numbers: Iterable[int]) -> list[Explanation]:
-        """Explains nodes by their numbers: no ids are looked up, of which there may be millions."""
-        return self._explainer.explain(list(numbers))
+    def column_contributions(self, number: int) -> dict[str, float]:
+        """What each column adds to the prediction of a node, by its number.
+
+        It is `by_column` of the node's explanation, without the cost of the other lists.
+        """
+        from lgcn.explain.report_lists import by_column
+
+        found = self._explainer.contributions(number)
+        spec = self._explainer.spec
+        scale = spec.target_scale if spec.task == "regression" else 1.0
+        return {one["column"]: one["contribution"] for one in by_column(found, scale)}
 
     def selected_neighbours(self, numbers: Any) -> list[LayerSelection]:
         """See `lgcn.selected_neighbours`; takes node numbers."""

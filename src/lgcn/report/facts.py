@@ -20,7 +20,7 @@ from lgcn.report.bins import (
 from lgcn.report.importance import Importance, importance
 from lgcn.report.layout import Layout, layouts
 from lgcn.report.neighbour_agreement import neighbour_agreement
-from lgcn.report.neighbourhoods import Neighbourhoods, neighbourhoods
+from lgcn.report.neighbourhoods import LayerShares, Neighbourhoods, neighbourhoods
 from lgcn.report.node_results import SPLITS, Array, NodeResults, node_results
 from lgcn.report.sample import SAMPLE, Listed, Sample, listed_nodes, sample_nodes
 from lgcn.report.selection import selection_shares
@@ -134,8 +134,11 @@ def collect(
     tell("map of the embeddings", 0, 1)
     maps = _maps(model, scored.graph, chosen.nodes, memory, on_progress)
     tell("neighbourhoods", 0, 1)
-    explainer = RunExplainer(run, scored.graph, scored.node_ids)
-    selected = selection_shares(explainer, chosen.nodes)
+    explainer = _explainer(run, scored)
+    if isinstance(explainer, str):
+        selected: list[LayerShares] | str = explainer
+    else:
+        selected = selection_shares(explainer, chosen.nodes)
     why = selected if isinstance(selected, str) else None
     near = neighbourhoods(scored.graph, chosen.nodes, [] if isinstance(selected, str) else selected)
     tell("columns that matter", 0, 1)
@@ -160,7 +163,9 @@ def collect(
         maps=maps,
         near=near,
         selection=why,
-        importance=importance(explainer, results, chosen, on_progress),
+        importance=explainer
+        if isinstance(explainer, str)
+        else importance(explainer, results, chosen, on_progress),
     )
     return facts, scored.scores
 
@@ -223,6 +228,13 @@ def _maps(
     if not np.isfinite(rows).all():
         return "Some embeddings are not finite."
     return layouts(rows)
+
+
+def _explainer(run: TrainedRun, scored: ScoredGraph) -> RunExplainer | str:
+    try:
+        return RunExplainer(run, scored.graph, scored.node_ids)
+    except LGCNError as error:  # such as a model of trees
+        return f"The model cannot be explained: {one_line(error)}."
 
 
 def _index(nodes: Array) -> Any:

@@ -62,10 +62,8 @@ def importance(
     totals: dict[str, float] = {}
     try:
         for done, node in enumerate(chosen.tolist(), 1):
-            for explanation in explainer.explain_numbers([node]):
-                for entry in explanation.by_column:
-                    key = str(entry["column"])
-                    totals[key] = totals.get(key, 0.0) + abs(float(entry["contribution"]))
+            for column, added in explainer.column_contributions(node).items():
+                totals[column] = totals.get(column, 0.0) + abs(added)
             if on_progress is not None:
                 on_progress("columns that matter", done, len(chosen))
     except LGCNError as error:
