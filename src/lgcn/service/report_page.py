@@ -21,7 +21,8 @@ LARGEST = 200_000_000  # bytes of a report
 WAIT = 5.0  # seconds after which a page says that it takes longer
 PATIENCE = b"""<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Report</title></head>
-<body><h1>The report is being made</h1><p>This page opens it as soon as it is there.</p></body></html>
+<body><h1>The report is being made</h1><p>This page opens it as soon as it is there.</p></body>
+</html>
 """
 
 
@@ -83,5 +84,5 @@ class Report:
         except Exception as error:
             log.error("%s", f"no report: {error}", exc_info=error)
             future.set_exception(
-                RequestError("the report cannot be made; the log of the service says why", None, 500)
+                RequestError("the report cannot be made; the service's log says why", status=500)
             )

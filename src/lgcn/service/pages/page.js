@@ -1,7 +1,8 @@
 import { bar, make, number, table } from "./parts.js";
 
 const at = (id) => document.getElementById(id);
-const SHOWN = 20; // rows of a table
+const SHOWN = 20; // classes in a table
+const LARGEST = 10; // contributions in a table
 let token = "";
 let model = null;
 
@@ -93,11 +94,13 @@ function explanation(found) {
   if (found.picture) {
     const picture = make("img", null, { class: "picture", alt: `The neighbourhood of node ${found.node} and what each part contributes` });
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(found.picture)}`;
-    parts.push(picture);
+    const frame = make("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Picture, can be scrolled" });
+    frame.append(picture);
+    parts.push(frame);
   }
   for (const [name, title] of [["by_node", "What each node contributes"], ["by_column", "What each column contributes"]]) {
     const rows = contributions(found[name]);
-    if (rows.length) parts.push(make("h3", title), table(`The largest first${rows.length >= SHOWN ? `, ${SHOWN} of them` : ""}`, [title.includes("node") ? "Node" : "Column", make("th", "Contribution", { scope: "col", class: "number" })], rows));
+    if (rows.length) parts.push(make("h3", title), table(`The largest first${rows.length >= LARGEST ? `, ${LARGEST} of them` : ""}`, [title.includes("node") ? "Node" : "Column", make("th", "Contribution", { scope: "col", class: "number" })], rows));
   }
   return parts;
 }
@@ -109,7 +112,7 @@ function contributions(part) {
   return pairs
     .filter((pair) => typeof pair[1] === "number")
     .sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]))
-    .slice(0, SHOWN)
+    .slice(0, LARGEST)
     .map(([name, value]) => [make("th", name, { scope: "row" }), make("td", number(value), { class: "number" })]);
 }
 
