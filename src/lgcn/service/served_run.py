@@ -224,6 +224,8 @@ class ServedRun:
 
     def _known_rows(self, numbers: list[Any]) -> list[list[dict[str, Any]]]:
         every = np.concatenate(numbers)
+        if not len(every):
+            return [[] for _ in numbers]
         ids = self.known.ids(every)
         rows = self._rows(self._scores[torch.from_numpy(every)], ids, self._truth.take(every))
         ends = np.cumsum([0, *map(len, numbers)]).tolist()
