@@ -402,8 +402,8 @@ class TrainedRun:
             ids: One id or several, as the user wrote them; numbers if nodes have no ids.
             target: The class or label to explain. (default: the predicted one; if a node can have
                 several labels, the likeliest)
-            against: A class whose score is subtracted, for "why this and not that".
-                (default: none)
+            against: The class to compare with, for "why this and not that".
+                (default: all other classes)
             counterfactual: Also find what would change the prediction. (default: `False`)
             on_progress: Called after each node. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
@@ -416,17 +416,26 @@ class TrainedRun:
             on_progress=on_progress,
         )
 
-    def explainer(self, **data: Unpack[NewData]) -> RunExplainer:
+    def explainer(self, scored: ScoredGraph | None = None, **data: Unpack[NewData]) -> RunExplainer:
         """What `explain` uses, to explain nodes of one graph again and again.
 
         Args:
+            scored: A graph that `scored_graph` gave, which is not read again. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        source = self._source(data, Labels.IGNORED)
+        source = None if scored is not None else self._source(data, Labels.IGNORED)
         from lgcn.inference.explanations import RunExplainer
 
-        loaded = self._load(data, source)
-        return RunExplainer(self, loaded.graph, loaded.node_ids)
+        loaded = self._load(data, source) if scored is None else scored
+        return RunExplainer(
+            self.model(),
+            loaded.graph,
+            loaded.node_ids,
+            spec=self.spec,
+            encoder=self.encoder(),
+            temperature=self.temperature,
+            threshold=self.threshold,
+        )
 
     def _blocks(
         self,
