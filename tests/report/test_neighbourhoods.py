@@ -23,6 +23,7 @@ def test_a_node_comes_before_its_neighbours_and_the_most_selected_first() -> Non
     assert found.shares[0].tolist() == [0.2, 0.5, 0.3, 0.0, 0.0, 1.0, 0.0]
     assert found.degree.tolist() == [3, 1, 0]
     assert found.layers == ["LGCL 1"]
+    np.testing.assert_allclose(found.empty[0], [0.0, 0.0, 1.0], atol=1e-12)
 
 
 def test_many_neighbours_are_cut_and_counted() -> None:

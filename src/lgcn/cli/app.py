@@ -39,7 +39,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
-    *("train", "predict", "evaluate", "explain", "report", "compare", "embed", "serve"),
+    *("train", "predict", "evaluate", "report", "compare", "explain", "embed", "serve"),
     *("data", "import", "generate"),
     *("settings", "warmup"),
 )
@@ -78,7 +78,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
         app.command(name, cls=Command, rich_help_panel=panel)(function)
 
 
-for _command in (train, predict, evaluate, explain, report, compare, embed, serve):
+for _command in (train, predict, evaluate, report, compare, explain, embed, serve):
     add_command(_command, MODEL)
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")

@@ -485,16 +485,17 @@ class TrainedRun:
             on_progress=on_progress,
         )
 
-    def explainer(self, **data: Unpack[NewData]) -> RunExplainer:
+    def explainer(self, scored: ScoredGraph | None = None, **data: Unpack[NewData]) -> RunExplainer:
         """What `explain` uses, to explain nodes of one graph again and again.
 
         Args:
+            scored: A graph that `scored_graph` gave, which is not read again. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        source = self._source(data, Labels.IGNORED)
+        source = None if scored is not None else self._source(data, Labels.IGNORED)
         from lgcn.inference.explanations import RunExplainer
 
-        loaded = self._load(data, source)
+        loaded = self._load(data, source) if scored is None else scored
         return RunExplainer(
             self.model(),
             loaded.graph,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from lgcn.errors import LGCNError, one_line
-from lgcn.inference.explanations import RunExplainer
 from lgcn.report.bins import (
     Bin,
     agreement_bins,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from lgcn.graph import Graph
+    from lgcn.inference.explanations import RunExplainer
     from lgcn.inference.trained_run import NewData, ScoredGraph, TrainedRun
     from lgcn.utils.progress import OnProgress
 
@@ -232,7 +232,7 @@ def _maps(
 
 def _explainer(run: TrainedRun, scored: ScoredGraph) -> RunExplainer | str:
     try:
-        return RunExplainer(run, scored.graph, scored.node_ids)
+        return run.explainer(scored)
     except LGCNError as error:  # such as a model of trees
         return f"The model cannot be explained: {one_line(error)}."
 

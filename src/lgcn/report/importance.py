@@ -87,9 +87,12 @@ def importance_section(found: Importance | str, task: str, figures: Figures) -> 
     if isinstance(found, str):
         return section("columns", title, absent(found))
     rows = found.columns
-    unit = "target units" if task == "regression" else "score before softmax"
-    if task == "multilabel":
-        unit = "score of the likeliest label, before the sigmoid"
+    units = {
+        "classification": "log odds of the predicted class",
+        "multilabel": "log odds of the likeliest label",
+        "regression": "units of the target",
+    }
+    unit = units[task]
     caption = f"Mean absolute contribution to the prediction ({unit}), over {found.nodes:,} nodes."
     if found.others:
         caption += f" {found.others:,} other columns together: {100 * found.rest:.0f} % of all."

@@ -39,6 +39,7 @@ class Neighbourhoods:
         shares: Per layer, the share of each neighbour.
         layers: The names of the layers.
         degree: The number of neighbours of each node, those included that are not listed.
+        empty: Per layer and node, the share of its grid that no neighbour fills, but zeros.
     """
 
     ptr: Array
@@ -46,6 +47,7 @@ class Neighbourhoods:
     shares: list[Array]
     layers: list[str]
     degree: Array
+    empty: list[Array]
 
 
 def neighbourhoods(graph: Graph, nodes: Array, selected: list[LayerShares]) -> Neighbourhoods:
@@ -79,7 +81,13 @@ def neighbourhoods(graph: Graph, nodes: Array, selected: list[LayerShares]) -> N
         [np.concatenate(parts) if parts else np.zeros(0) for parts in per_layer],
         [layer.name for layer in selected],
         np.array(degrees, dtype=np.int64),
+        [_empty(found, nodes) for found in lookup],
     )
+
+
+def _empty(found: dict[int, tuple[Array, Array]], nodes: Array) -> Array:
+    filled = [found[node][1].sum() if node in found else 0.0 for node in nodes.tolist()]
+    return np.maximum(0.0, 1.0 - np.array(filled))
 
 
 def _by_node(layer: LayerShares) -> dict[int, tuple[Array, Array]]:

@@ -37,8 +37,6 @@ def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
         ids[place] = text
     results = facts.results
     true, predicted, names, ranks = _labels(facts, every, scores)
-    index = np.empty(len(every), dtype=np.int64)
-    index[order] = np.arange(len(every))
     position = order[np.searchsorted(every[order], facts.near.neighbour)]
     maps = [] if isinstance(facts.maps, str) else facts.maps
     return {
@@ -66,15 +64,19 @@ def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
         "near": {
             "ptr": facts.near.ptr.tolist(),
             "node": position.tolist(),
-            "shares": [
-                np.rint(part * SHARE_UNITS).astype(int).tolist() for part in facts.near.shares
-            ],
+            "shares": [_shares(part) for part in facts.near.shares],
+            "empty": [_shares(part) for part in facts.near.empty],
             "layers": facts.near.layers,
             "degree": facts.near.degree.tolist(),
         },
         "selection": facts.selection,
         "explain": f"lgcn explain {shlex.quote(str(facts.run.folder))}" if facts.is_own else None,
     }
+
+
+def _shares(values: Array) -> list[int]:
+    found: list[int] = np.rint(values * SHARE_UNITS).astype(np.int64).tolist()
+    return found
 
 
 def _numbers(values: Array, digits: int) -> list[Any]:

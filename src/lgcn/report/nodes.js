@@ -99,7 +99,7 @@ function drawDrawer() {
     layerButtons(),
     picture(i, own, others),
     note(i, others),
-    neighbourTable(own, others),
+    neighbourTable(i, own, others),
     el("p", { class: "help" }, data.explain ? "What each neighbour and column contributes to the prediction: " : null,
       data.explain ? el("code", {}, `${data.explain} ${shellWord(nodes.id[i])}`) : null)];
   drawer.replaceChildren(...parts.filter((part) => part !== null));
@@ -158,23 +158,25 @@ function note(i, others) {
   if (!all) texts.push("The node has no neighbours: its prediction comes from its own features.");
   if (others.length < all) texts.push(`${others.length} of ${all.toLocaleString("en")} neighbours are shown, those that the layers select most.`);
   if (data.selection) texts.push(data.selection);
-  else if (all) texts.push("An LGCL fills a grid: per feature, the largest values among the neighbours. The share says how many of its positions a neighbour fills. Dashed: not selected.");
+  else if (all) texts.push("An LGCL fills a grid: per feature, the largest values among the neighbours. The share says how many of its positions a neighbour fills; zeros fill the rest. Dashed: not selected.");
   if (data.task !== "regression") texts.push("Colour: prediction. Dark ring: the prediction is wrong.");
   return el("p", { class: "help" }, texts.join(" "));
 }
 
-function neighbourTable(own, others) {
+function neighbourTable(i, own, others) {
   const share = (value) => el("td", { class: "number" }, percent(value));
   const row = (one, isSelf) => el("tr", {},
     el("th", { scope: "row" }, isSelf ? "the node itself" : nodeButton(one.node)),
     el("td", {}, nameOf(labelText(nodes.true[one.node]))),
     el("td", {}, nameOf(labelText(nodes.predicted[one.node]))),
     ...one.shares.map(share));
+  const empty = data.near.empty.map((part) => part[i] / 1000);
+  const nobody = el("tr", {}, el("th", { scope: "row" }, "zeros"), el("td", {}, "-"), el("td", {}, "-"), ...empty.map(share));
   const heads = ["neighbour", "true", "predicted", ...data.near.layers];
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Neighbours as a table" },
     el("table", { id: "neighbours" }, el("caption", { class: "hidden" }, "Neighbours and the share of each layer's grid that they fill"),
       el("thead", {}, el("tr", {}, ...heads.map((head, place) => el("th", { scope: "col", class: place > 2 ? "number" : null }, head)))),
-      el("tbody", {}, ...(own.shares.some((value) => value > 0) ? [row(own, true)] : []), ...others.map((one) => row(one, false)))));
+      el("tbody", {}, ...(own.shares.some((value) => value > 0) ? [row(own, true)] : []), ...others.map((one) => row(one, false)), ...(empty.some((value) => value > 0) ? [nobody] : []))));
 }
 
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && drawer.open) closeNode(); });
