@@ -98,6 +98,7 @@ def test_it_answers_logs_and_stops_at_a_signal(start: Callable[..., Server]) -> 
     assert log.endswith("stopped\n")
 
 
+@pytest.mark.slow  # another process
 def test_ctrl_c_ends_it_as_well_and_quiet_prints_no_lines(start: Callable[..., Server]) -> None:
     server = start("--quiet")
     assert server.get("/predict/p1").status_code == 200
