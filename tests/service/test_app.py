@@ -68,6 +68,12 @@ def test_what_cannot_be_explained_is_refused_in_words(client_of: Clients) -> Non
     assert "trees" in answer.json()["error"].lower()
 
 
+def test_too_large_neighbourhoods_are_not_explained(client_of: Clients) -> None:
+    answer = client_of(max_neighbours=10).post("/explain", {"node": "p7"})
+    assert answer.status_code == 413
+    assert "10 nodes" in answer.json()["error"]
+
+
 def test_the_model_information(client: Client, tmp_path: Path) -> None:
     found = client.get("/model").json()
     assert found["name"] == "mine"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import UsageError
+from lgcn.service.field import reached
 from lgcn.service.problems import RequestError
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ def explain(served: ServedRun, request: ExplainRequest) -> dict[str, Any]:
         request: The node, and what to explain about it.
     """
     [number] = served.known.find([request.node], "node").tolist()
+    most = served.limits.max_neighbours
+    if served.hops is not None and reached(served.graph, [number], served.hops, most) is None:
+        raise RequestError(
+            f"the prediction depends on more than {most} nodes, all within {served.hops} edges of "
+            "the node; the service explains no more (--max-neighbours)",
+            "node",
+            413,
+        )
     options: dict[str, Any] = {"target": request.target, "against": request.against}
     try:
         [found] = served.explainer.explain(
