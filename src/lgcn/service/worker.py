@@ -21,6 +21,7 @@ import torch
 
 from lgcn.errors import ran_out_of_memory
 from lgcn.service.problems import RequestError
+from lgcn.utils.memory import trim_memory
 
 if TYPE_CHECKING:
     from lgcn.service.schemas import PredictRequest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lgcn.service")
 TARGET = 0.2  # seconds of a batch; after a longer one, the next has half as many requests
+TRIM = 10.0  # seconds after which memory that is free again goes back to the system
 BUSY = "the service has too many requests; try again"
 
 
@@ -109,6 +111,7 @@ class Worker:
         # Both are settings of this thread.
         torch.set_num_threads(self.served.limits.threads)
         numba.set_num_threads(min(self.served.limits.threads, numba.config.NUMBA_NUM_THREADS))
+        trimmed = time.perf_counter()
         while True:
             with self._changed:
                 while not self._waiting and not self._stopped:
@@ -120,6 +123,9 @@ class Worker:
                 start = time.perf_counter()
                 self._answer(batch)
                 self._adapt(len(batch), time.perf_counter() - start)
+                if start > trimmed + TRIM:
+                    trim_memory()
+                    trimmed = start
 
     def _next_batch(self) -> list[tuple[Any, Future[Any]]]:
         """Predictions that wait in a row, or one piece of other work."""
