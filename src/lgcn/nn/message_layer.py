@@ -13,7 +13,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
 from lgcn.nn.edges import Edges, GivenEdges, edge_of_entry
-from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
+from lgcn.nn.rows import AdjacencyOptions, RowLayer
 from lgcn.ops.plain import exports_to_onnx
 
 
@@ -75,11 +75,10 @@ class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
         factor: Tensor = mask if edge is None else torch.cat([mask, mask.new_ones(1)])[edge]
         return factor
 
-    def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """`forward`, or `rows` if the features are `Rows`, which no mask is applied to."""
-        if self._explain and isinstance(x, Rows):
+    def check_blocks(self) -> None:
+        """Raises UsageError if the edges are masked."""
+        if self._explain:
             raise UsageError("edges cannot be masked while a graph is computed block by block")
-        return super().__call__(x, *args, **kwargs)
 
 
 def times(adjacency: CSR, mask: Tensor | None) -> CSR:
