@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
+    from lgcn.explain.explanation import Explanation
     from lgcn.graph import Graph
     from lgcn.inference.evaluation import Evaluation
+    from lgcn.inference.explanations import RunExplainer
     from lgcn.inference.predictions import Written
     from lgcn.tables.encoder import FeatureEncoder
     from lgcn.training.split_file import Split
@@ -342,6 +344,49 @@ class TrainedRun:
         )
         stored = (self.metrics() or {}) if self._is_own(data, source) else {}
         return evaluate_graph(model, graph, scoring, self.interval, stored.get("baselines"))
+
+    def explain(
+        self,
+        ids: Any,
+        /,
+        *,
+        target: Any = None,
+        against: Any = None,
+        counterfactual: bool = False,
+        on_progress: OnProgress | None = None,
+        **data: Unpack[NewData],
+    ) -> list[Explanation]:
+        """Explains why the model predicts what it predicts for some nodes.
+
+        Args:
+            ids: One id or several, as the user wrote them; numbers if nodes have no ids.
+            target: The class or label to explain. (default: the predicted one; if a node can have
+                several labels, the likeliest)
+            against: A class whose score is subtracted, for "why this and not that".
+                (default: none)
+            counterfactual: Also find what would change the prediction. (default: `False`)
+            on_progress: Called after each node. (default: none)
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        return self.explainer(**data).explain(
+            ids,
+            target=target,
+            against=against,
+            counterfactual=counterfactual,
+            on_progress=on_progress,
+        )
+
+    def explainer(self, **data: Unpack[NewData]) -> RunExplainer:
+        """What `explain` uses, to explain nodes of one graph again and again.
+
+        Args:
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        source = self._source(data, Labels.IGNORED)
+        from lgcn.inference.explanations import RunExplainer
+
+        loaded = self._load(data, source)
+        return RunExplainer(self, loaded.graph, loaded.node_ids)
 
     def _blocks(
         self,
