@@ -17,7 +17,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from lgcn.explain.counterfactual import Trial
 
-FURTHEST = 3.0  # standard deviations from the mean, up to which numbers move
+FURTHEST = 2.0  # standard deviations from the mean, up to which numbers move
 COLUMNS = 10  # columns that are tried, those with the steepest slopes first
 CHANGED = 3  # columns that may change
 CHOICES = 12  # categories, words or items of a column that are tried
