@@ -30,6 +30,8 @@ _WORDS = (
     "task",
     "sample",
     "path",
+    "target",
+    "against",
     *("host", "port", "queue", "timeout", "threads"),
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon

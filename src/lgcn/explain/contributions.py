@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import torch
 from torch import Tensor
 
@@ -13,12 +15,14 @@ from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops
 from lgcn.explain.parts import Fixed, Part
 from lgcn.explain.secant import Differences
 from lgcn.explain.worlds import Chosen, Worlds, embed
+from lgcn.graph.csr import take_rows
 from lgcn.ops.structure import csr_parts
 from lgcn.training.portfolio.ensemble import TINY
 
 # World 0 is what is. In world 1 all features are zero. In the others, messages between nodes are
 # multiplied by factors from below 1 down to 0; each is compared with the one before.
 NO_FEATURES, NO_EDGES = 1, -1
+SMALL = 50_000  # edges of a neighbourhood
 FACTORS = (0.75, 0.5, 0.25, 0.0)
 REFERENCE = (0, 0, 0, 2, 3, 4)
 
@@ -87,8 +91,49 @@ def contributions(
         choose: Gets the scores of world 0, [outputs]; gives the number of the output to explain,
             and of one to compare it with, or `None`.
     """
+    fields = [neighbourhood(p.graph, torch.tensor([node]), num_hops(p.model)) for p in parts]
+    with threads_for(fields):
+        return _contributions(
+            parts,
+            fields,
+            fixed,
+            node,
+            task,
+            averaged=averaged,
+            temperature=temperature,
+            choose=choose,
+        )
+
+
+@contextmanager
+def threads_for(fields: Sequence[Neighbourhood]) -> Iterator[None]:
+    """One thread for small neighbourhoods: more would take longer to wake than it lasts."""
+    if max(field.graph.num_edges for field in fields) >= SMALL:
+        yield
+        return
+    before, kernels = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        numba.set_num_threads(kernels)
+
+
+def _contributions(
+    parts: Sequence[Part],
+    fields: Sequence[Neighbourhood],
+    fixed: Sequence[Fixed],
+    node: int,
+    task: str,
+    *,
+    averaged: bool,
+    temperature: float,
+    choose: Any,
+) -> Contributions:
     differences = Differences(torch.tensor(REFERENCE))
-    runs = [_run(part, node, differences) for part in parts]
+    runs = [_run(*one, node, differences) for one in zip(parts, fields, strict=True)]
     outputs = [scores for scores, *_ in runs]
     scores = joined_scores(
         outputs,
@@ -138,25 +183,24 @@ def feature_contributions(
         rows: The nodes to add up. (default: all)
     """
     layer = model.first_layer
-    weight: Tensor = (layer.weight * layer.scale).detach()
+    weight: Tensor = layer.weight.detach()
+    weight = weight if layer.scale == 1 else weight * layer.scale
+    if rows is not None:
+        x, slope = take_rows(x, rows), slope[rows]
     if x.layout == torch.sparse_csr:
         rowptr, col, values = csr_parts(x)
         row = torch.arange(len(slope)).repeat_interleave(rowptr.diff().long())
-        if rows is not None:
-            kept = torch.zeros(len(slope), dtype=torch.bool).index_fill_(0, rows, True)[row]
-            row, col, values = row[kept], col[kept], values[kept]
         added = values.to(slope) * (slope[row] * weight[col.long()]).sum(1)
         return slope.new_zeros(len(weight)).index_add_(0, col.long(), added)
-    if rows is not None:
-        x, slope = x[rows], slope[rows]
+    if len(x) == 1:
+        return x[0].to(slope) * (weight @ slope[0])
     # Summing over the nodes first makes a matrix of the weight's size.
     return ((x.to(slope).t() @ slope) * weight).sum(1)
 
 
 def _run(
-    part: Part, node: int, differences: Differences
+    part: Part, field: Neighbourhood, node: int, differences: Differences
 ) -> tuple[Tensor, Worlds, Tensor, Tensor, list[Tensor]]:
-    field = neighbourhood(part.graph, torch.tensor([node]), num_hops(part.model))
     with torch.no_grad():
         made, empty = embed(part.model, field.graph.features())
     z = torch.stack([made, empty] + [made] * len(FACTORS)).requires_grad_()
