@@ -134,7 +134,7 @@ def _print(found: "Explanation", top: int) -> None:
 
 
 def _print_layer(found: "Explanation", layer: dict[str, Any], top: int) -> None:
-    places = layer["k"] * layer["features"]
+    places = layer["filled"]
     title = f"LGCL {layer['layer']}: {layer['k']} ranks of {layer['features']} features"
     table = Table("selected", "places", "at rank 1", "strongest", title=title, title_justify="left")
     for entry in layer["neighbours"][:top]:
@@ -172,6 +172,8 @@ def _print_changes(changes: dict[str, Any]) -> None:
 
 
 def _value(value: Any) -> str:
+    if value is None:
+        return "nothing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

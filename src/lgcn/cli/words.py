@@ -30,6 +30,8 @@ _WORDS = (
     "task",
     "sample",
     "path",
+    "target",
+    "against",
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|Omit|without"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from lgcn.training.portfolio.ensemble import TINY
 # World 0 is what is. In world 1 all features are zero. In the others, messages between nodes are
 # multiplied by factors from below 1 down to 0; each is compared with the one before.
 NO_FEATURES, NO_EDGES = 1, -1
+SMALL = 50_000  # edges of a neighbourhood
 FACTORS = (0.75, 0.5, 0.25, 0.0)
 REFERENCE = (0, 0, 0, 2, 3, 4)
 
@@ -87,8 +89,44 @@ def contributions(
         choose: Gets the scores of world 0, [outputs]; gives the number of the output to explain,
             and of one to compare it with, or `None`.
     """
+    fields = [neighbourhood(p.graph, torch.tensor([node]), num_hops(p.model)) for p in parts]
+    with threads_for(max(field.graph.num_edges for field in fields)):
+        return _contributions(
+            parts,
+            fields,
+            fixed,
+            node,
+            task,
+            averaged=averaged,
+            temperature=temperature,
+            choose=choose,
+        )
+
+
+@contextmanager
+def threads_for(num_edges: int) -> Iterator[None]:
+    """One thread for a small neighbourhood: more would take longer to wake than it lasts."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if num_edges < SMALL else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _contributions(
+    parts: Sequence[Part],
+    fields: Sequence[Neighbourhood],
+    fixed: Sequence[Fixed],
+    node: int,
+    task: str,
+    *,
+    averaged: bool,
+    temperature: float,
+    choose: Any,
+) -> Contributions:
     differences = Differences(torch.tensor(REFERENCE))
-    runs = [_run(part, node, differences) for part in parts]
+    runs = [_run(*one, node, differences) for one in zip(parts, fields, strict=True)]
     outputs = [scores for scores, *_ in runs]
     scores = joined_scores(
         outputs,
@@ -154,9 +192,8 @@ def feature_contributions(
 
 
 def _run(
-    part: Part, node: int, differences: Differences
+    part: Part, field: Neighbourhood, node: int, differences: Differences
 ) -> tuple[Tensor, Worlds, Tensor, Tensor, list[Tensor]]:
-    field = neighbourhood(part.graph, torch.tensor([node]), num_hops(part.model))
     with torch.no_grad():
         made, empty = embed(part.model, field.graph.features())
     z = torch.stack([made, empty] + [made] * len(FACTORS)).requires_grad_()

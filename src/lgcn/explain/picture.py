@@ -162,17 +162,18 @@ def _columns(found: Explanation) -> list[str]:
 
 
 def _layers(found: Explanation) -> list[str]:
-    """For each LGCL, which share of its places each neighbour fills."""
+    """For each LGCL, of how many features each neighbour has the largest value."""
     left, top, width = 600, 330, 330
     parts = []
     for layer in found.selected[:LAYERS]:
         places = layer["k"] * layer["features"]
-        head = f"LGCL {layer['layer']}: {layer['k']} ranks of {layer['features']} features"
+        head = f"LGCL {layer['layer']}: who has the largest value of {layer['features']} features"
         parts.append(f'<text class="ink" x="{left}" y="{top}">{_text(head)}</text>')
         x = float(left)
         names = []
-        for number, one in enumerate(layer["neighbours"]):
-            length = width * one["count"] / places
+        ranked = sorted(layer["neighbours"], key=lambda one: -one["first"])
+        for number, one in enumerate(ranked):
+            length = width * one["first"] / layer["features"]
             tip = f"{one['node']}: {one['count']} of {places} places, {one['first']} at rank 1"
             shade = 0.95 - 0.6 * (number % 4) / 3
             parts.append(
@@ -180,12 +181,12 @@ def _layers(found: Explanation) -> list[str]:
                 f'width="{max(length - 1, 0.5):.1f}" height="16"><title>{_text(tip)}</title></rect>'
             )
             if number < 3:
-                names.append(f"{_short(one['node'], 12)} {one['count'] / places:.0%}")
+                names.append(f"{_short(one['node'], 12)} {one['first'] / layer['features']:.0%}")
             x += length
         if x < left + width - 1:
             parts.append(
                 f'<rect class="ring" x="{x:.1f}" y="{top + 8}" width="{left + width - x:.1f}" '
-                f'height="16"><title>places without a neighbour</title></rect>'
+                f'height="16"><title>features without a neighbour</title></rect>'
             )
         more = len(layer["neighbours"]) - len(names)
         text = ", ".join(names) + (f" and {more} more" if more > 0 else "")
