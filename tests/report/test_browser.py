@@ -115,6 +115,19 @@ def test_hostile_names_are_shown_as_they_are(name: str, page: Browser) -> None:
     assert page.run("return document.querySelectorAll('main img, main b, dialog img').length") == 0
 
 
+def test_tooltips_of_charts_show_names_as_text(page: Browser) -> None:
+    page.run("document.getElementById('confusion').scrollIntoView({behavior: 'instant'})")
+    x, y = page.run(
+        "const b = document.querySelector('#confusion .mark-rect path').getBoundingClientRect();"
+        "return [b.left + b.width / 2, b.top + 4]"
+    )
+    options = {"type": "mouseMoved", "x": x, "y": y}
+    page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", options)
+    text = page.wait("return document.getElementById('vg-tooltip-element')?.textContent")
+    assert "<b>blue</b>" in text
+    assert page.run("return document.querySelectorAll('#vg-tooltip-element b').length") == 0
+
+
 def test_the_map_works_by_keyboard_and_can_be_coloured(page: Browser) -> None:
     page.run("document.getElementById('map-canvas').focus()")
     page.press("ARROW_RIGHT", "ARROW_RIGHT", "+", "0", "ENTER")

@@ -40,3 +40,10 @@ def test_without_layers_the_neighbours_are_listed_by_number() -> None:
     found = neighbourhoods(star(4), np.array([0]), [])
     assert found.neighbour.tolist() == [0, 1, 2, 3]
     assert found.shares == []
+
+
+def test_a_layer_that_selects_nothing_is_all_zeros() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    found = neighbourhoods(star(3), np.array([3]), [LayerShares("LGCL 1", none, none, none)])
+    assert found.neighbour.tolist() == [3]
+    assert found.empty[0].tolist() == [1.0]

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 from lgcn.errors import UsageError
 from lgcn.inference import load_run
@@ -174,6 +176,39 @@ def test_new_tables_are_scored_as_test_nodes(trained: Callable[..., Path], tmp_p
     assert list(found.facts.reports) == ["test"]
     assert found.facts.reports["test"]["nodes"] == found.facts.results.known.sum() > 100
     assert "another one" in text_of(found.path)
+
+
+@pytest.mark.parametrize("case", ["no edges", "two nodes", "no labels", "one class"])
+def test_unusual_graphs_have_a_report(
+    case: str, trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = trained()
+    nodes = csv.read_csv(run.parent / "nodes.csv")
+    edges: Any = run.parent / "edges.csv"
+    data: dict[str, Any] = {"label_column": "colour"}
+    if case in ("no edges", "two nodes"):
+        edges = None
+    if case == "two nodes":
+        nodes = nodes.slice(20, 2)
+    if case == "no labels":
+        nodes, data = nodes.drop_columns(["colour"]), {}
+    if case == "one class":
+        kept = [text if text == "red" else None for text in nodes["colour"].to_pylist()]
+        nodes = nodes.set_column(nodes.column_names.index("colour"), "colour", pa.array(kept))
+    csv.write_csv(nodes, tmp_path / "nodes.csv")
+    found = write_report(
+        run, tmp_path / "page.html", edges=edges, nodes=tmp_path / "nodes.csv", **data
+    )
+    text = text_of(found.path)
+    if case == "no labels":
+        assert found.facts.main is None
+        assert "no labelled nodes" in text
+    else:
+        assert found.facts.main == "test"
+    if case == "two nodes":
+        assert "too few" in text
+    if case == "one class":
+        assert "only nodes of class 'red'" in text or "no nodes of class" in text
 
 
 def test_a_large_graph_is_shown_by_a_sample_that_the_page_names(tmp_path: Path) -> None:

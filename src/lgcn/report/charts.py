@@ -186,6 +186,15 @@ def reliability(bins: Sequence[Bin]) -> Spec:
     return chart(300, data={"values": list(bins)}, layer=[diagonal, ranges, dots])
 
 
+def compact(number: int) -> str:
+    """A count in at most four characters or so: 999, 12k, 3.4M."""
+    if number < 1000:
+        return str(number)
+    if number < 999_500:
+        return f"{number / 1000:.0f}k"
+    return f"{number / 1e6:.1f}M" if number < 9.95e6 else f"{number / 1e6:.0f}M"
+
+
 def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str) -> Spec:
     """The score of groups of nodes as bars, with ranges of 95 % and the numbers of nodes."""
     share = _is_share(metric)
@@ -196,7 +205,7 @@ def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str)
     x = field(
         "bin", "nominal", sort=None, axis={"title": title, "labelAngle": 0, "labelOverlap": True}
     )
-    values = [{**row, "label": f"{row['nodes']:,}"} for row in bins]
+    values = [{**row, "label": compact(row["nodes"])} for row in bins]
     bars = {
         "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.55, "cornerRadiusEnd": 2},
         "encoding": {

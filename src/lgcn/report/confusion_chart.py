@@ -14,7 +14,8 @@ def confusion_matrix(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> S
         total = sum(row)
         for guessed, count in enumerate(row):
             share = count / total if total else 0.0
-            cells.append({"t": true, "p": guessed, "nodes": count, "share": share})
+            cell = {"t": true, "p": guessed, "nodes": count, "share": share}
+            cells.append({**cell, "true": names[true], "predicted": names[guessed]})
     labels = label_expression(names)
     size = len(names)
     axis: Spec = {"labelExpr": labels, "grid": False, "ticks": False, "domain": False}
@@ -32,8 +33,8 @@ def confusion_matrix(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> S
     }
     y = {"field": "t", **place, "axis": {**axis, "title": "true", "labelLimit": 110}}
     tooltip = [
-        field("t", "ordinal", title="true (number)"),
-        field("p", "ordinal", title="predicted (number)"),
+        field("true", "nominal"),
+        field("predicted", "nominal"),
         field("nodes", "quantitative"),
         field("share", "quantitative", format=".1%", title="of the true class"),
     ]

@@ -95,7 +95,7 @@ def _by_node(layer: LayerShares) -> dict[int, tuple[Array, Array]]:
     order = np.lexsort((layer.neighbour, layer.node))
     node, neighbour, share = (part[order] for part in (layer.node, layer.neighbour, layer.share))
     found, starts = np.unique(node, return_index=True)
-    stops = [*starts[1:].tolist(), len(node)]
+    stops = np.append(starts[1:], len(node))[: len(starts)].tolist()  # none if nothing is selected
     return {
         number: (neighbour[a:b], share[a:b])
         for number, a, b in zip(found.tolist(), starts.tolist(), stops, strict=True)

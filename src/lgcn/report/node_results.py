@@ -6,6 +6,7 @@ hundred megabytes here.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ class NodeResults:
     truths: Array | None
     calibration: Calibration | None
 
-    @property
+    @functools.cached_property
     def main(self) -> str | None:
         """The split that counts: test nodes if there are any, else validation, then training."""
         present = {name for place, name in enumerate(SPLITS) if (self.labelled(place)).any()}
@@ -85,7 +86,7 @@ class NodeResults:
         """A mask of the labelled nodes of a split, by its place in `SPLITS`."""
         return np.asarray(self.known & (self.split == place))
 
-    @property
+    @functools.cached_property
     def scored(self) -> Array:
         """A mask of the labelled nodes of the main split."""
         main = self.main

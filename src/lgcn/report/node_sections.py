@@ -56,11 +56,11 @@ def node_map(facts: Facts) -> Html:
             tag("div", search, class_="controls"),
             intro=sample_text(facts),
         )
-    modes = {
-        key: text
-        for key, text in COLOURS.items()
-        if facts.task != "regression" or key != "confidence"
-    }
+    modes = dict(COLOURS)
+    if facts.task == "regression":
+        del modes["confidence"]
+    if not facts.results.known[facts.sample.nodes].any():
+        del modes["true"], modes["error"]
     colour = _select("map-colour", "Colour", modes)
     layout = None
     if len(facts.maps) > 1:

@@ -57,18 +57,15 @@ def summary(facts: Facts) -> Html:
             f"{report['nodes']:,} nodes",
         )
     ]
-    if not isinstance(facts.baselines, str):
-        for key, title in (("features", "without the graph"), ("majority", _simplest(facts))):
-            found = facts.baselines.get(key)
-            if found and found.get(main):
-                theirs = score_of(found[main], facts.metric)
-                items.append((title, score_text(facts.metric, theirs), shown_name(found["name"])))
+    for title, kind, scores in _baseline_scores(facts):
+        theirs = score_of(scores, facts.metric)
+        items.append((title, score_text(facts.metric, theirs), shown_name(kind)))
     return section(
         "summary",
         "Summary",
         tag("p", _predicts(facts)),
         cards(items),
-        tag("p", facts.summary, class_="adds") if facts.summary is not None else None,
+        tag("p", shown_text(facts.summary), class_="adds") if facts.summary is not None else None,
         [
             tag("p", tag("strong", "Warning: "), shown_text(text), class_="warning")
             for text in facts.warnings
@@ -76,6 +73,7 @@ def summary(facts: Facts) -> Html:
         absent(facts.baselines) if isinstance(facts.baselines, str) else None,
         _all_scores(facts),
         _notes(report),
+        _limits(facts),
     )
 
 
@@ -108,17 +106,33 @@ def _simplest(facts: Facts) -> str:
     return "mean value" if facts.task == "regression" else "majority class"
 
 
+def _baseline_scores(facts: Facts) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """What each baseline is called, its model, and its scores on the main split."""
+    if isinstance(facts.baselines, str) or facts.main is None:
+        return []
+    found = []
+    for key, title in (("features", "without the graph"), ("majority", _simplest(facts))):
+        baseline = facts.baselines.get(key)
+        if baseline and isinstance(baseline.get(facts.main), Mapping):
+            found.append((title, baseline["name"], baseline[facts.main]))
+    return found
+
+
+def _limits(facts: Facts) -> Html | None:
+    if isinstance(facts.baselines, str) or not facts.baselines["limits"]:
+        return None
+    return absent(f"Limits of the baselines: {shown_text('; '.join(facts.baselines['limits']))}.")
+
+
 def _all_scores(facts: Facts) -> Html:
     main = facts.main
     assert main is not None
     columns: list[tuple[str, Mapping[str, Any]]] = [
         (SPLIT_NAMES[split], report["scores"]) for split, report in facts.reports.items()
     ]
-    if not isinstance(facts.baselines, str):
-        for key, title in (("features", "without the graph"), ("majority", _simplest(facts))):
-            found = facts.baselines.get(key)
-            if found and found.get(main):
-                columns.append((f"{title} ({SPLIT_NAMES[main]})", found[main]))
+    columns += [
+        (f"{title} ({SPLIT_NAMES[main]})", scores) for title, _, scores in _baseline_scores(facts)
+    ]
     rows = [
         [
             metric_name(metric, facts.task),
@@ -221,12 +235,17 @@ def leaderboard(facts: Facts) -> Html | None:
     rows = [
         [
             name(shown_name(row.get("name", ""))),
-            score_text(facts.metric, row.get("val_score")),
-            f"{row.get('weight') or 0:.2f}",
-            f"{row.get('seconds') or 0:.1f}",
+            score_text(facts.metric, _number(row.get("val_score"))),
+            f"{_number(row.get('weight')) or 0:.2f}",
+            f"{_number(row.get('seconds')) or 0:.1f}",
         ]
         for row in members
         if isinstance(row, Mapping)
     ]
     heads = ["member", f"validation {metric_name(facts.metric, facts.task)}", "weight", "seconds"]
     return table(heads, rows, caption="Members of the ensemble", numbers=(1, 2, 3))
+
+
+def _number(value: Any) -> float | None:
+    """A number of a run folder, which anyone may have written; `None` if it is none."""
+    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
