@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import re
@@ -312,8 +313,9 @@ class ServedRun:
         return plain
 
     def warm_up(self) -> None:
-        """Computes one answer, so that the first request does not wait for compiled kernels."""
-        from lgcn.service.schemas import NewNode, PredictRequest
+        """Computes one answer of each kind, so that no request waits for compiled kernels."""
+        from lgcn.service.explanations import explain
+        from lgcn.service.schemas import ExplainRequest, NewNode, PredictRequest
 
         if not self.graph.num_nodes:
             return
@@ -326,6 +328,8 @@ class ServedRun:
         for answer in self.predict(requests):
             if isinstance(answer, RequestError):
                 raise LGCNError(f"the run cannot be served: {answer.message}")
+        with contextlib.suppress(RequestError):  # some models cannot be explained
+            explain(self, ExplainRequest(node=first))
 
 
 def model_name(folder: Path) -> str:
