@@ -29,7 +29,7 @@ DOCUMENTS = (
         EVIDENCE / f"{name}.md"
         for name in (
             *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
-            *("guarantees", "robustness", "own-data"),
+            *("guarantees", "robustness", "own-data", "service"),
         )
     ),
 )

@@ -533,6 +533,36 @@ def scaling(record: Record) -> str:
     return table(header, rows)
 
 
+def service_load(record: Record) -> str:
+    """Each phase of the load on the service, then memory."""
+    rows = []
+    for phase in ("echo", "known", "mixed", "overload", "recovery"):
+        found = record[phase]
+        refused = sum(n for status, n in found["statuses"].items() if status in ("429", "503"))
+        other = found["requests"] - refused - found["statuses"].get("200", 0)
+        clients = record["overload_clients" if phase == "overload" else "clients"]
+        parts = {phase: found, **{f"{phase}, {k}": v for k, v in found["by_kind"].items()}}
+        for name, part in parts.items():
+            counts = [""] * 4
+            if part is found:
+                counts = [str(clients), f"{found['seconds']:g} s", number(found["per_second"])]
+                counts.append(f"{refused:,}" + (f", {other:,} failed" if other else ""))
+            times = [
+                "" if part[key] is None else f"{number(part[key])} ms"
+                for key in ("p50_ms", "p99_ms")
+            ]
+            rows.append([name, *counts[:3], *times, counts[3]])
+    header = ["phase", "clients", "time", "answers per second", "p50", "p99", "refused (429, 503)"]
+    memory, graph = record["memory"], record["graph"]
+    return (
+        f"{table(header, rows)}\n\nMemory of the process in the mixed phase: "
+        f"{memory['start_megabytes']:.0f} MB after a tenth of the time, "
+        f"{memory['end_megabytes']:.0f} MB at the end ({100 * memory['growth']:+.1f} %), at most "
+        f"{memory['largest_megabytes']:.0f} MB. The graph has {graph['nodes']:,} nodes, and the "
+        f"network sees {graph['hops']} hops. The queue takes {record['queue']} requests."
+    )
+
+
 TABLES: dict[str, Callable[[Record], str]] = {
     "k_largest": k_largest,
     "layer": layer,
@@ -554,6 +584,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "variants": variants,
     "huge_pages": huge_pages,
     "scaling": scaling,
+    "service_load": service_load,
 }
 
 

@@ -12,7 +12,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
 from lgcn import Graph
+from tests.browser import Browser, started
 
 # The first example of a kernel compiles it, and shared machines stall: tests do not time. The same
 # examples each time; `make fuzz` tries others (--hypothesis-profile=random).
@@ -57,6 +58,13 @@ def data_root() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f"LGCN_DATA is no folder: {folder}")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium, one for all tests of a process; skips where there is none."""
+    with started() as found:
+        yield found
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from lgcn.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from lgcn.datasets import load_dataset
     from lgcn.estimator import LGCNClassifier, LGCNRegressor
+    from lgcn.explain import explain_nodes, selected_neighbours
     from lgcn.graph import Graph
     from lgcn.inference import load_run, predict
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
@@ -36,6 +37,7 @@ __all__ = [
     "LGConv",
     "Settings",
     "SubgraphLoader",
+    "explain_nodes",
     "from_networkx",
     "from_scipy",
     "from_tables",
@@ -45,6 +47,7 @@ __all__ = [
     "open_store",
     "predict",
     "select_subgraph",
+    "selected_neighbours",
     "train",
     "write_store",
 ]
@@ -67,6 +70,9 @@ _HOME = {
     "train": "lgcn.training",
     "load_run": "lgcn.inference",
     "predict": "lgcn.inference",
+    # Why it predicts what it predicts.
+    "explain_nodes": "lgcn.explain",
+    "selected_neighbours": "lgcn.explain",
     # Its parts: the network, the layer, the selection, Algorithm 1.
     "LGCN": "lgcn.nn",
     "LGConv": "lgcn.nn",

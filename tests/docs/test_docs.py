@@ -148,6 +148,14 @@ SEEN: dict[str, Callable[[dict[str, Any]], bool]] = {
     "docs/guides/estimators.md": lambda names: (
         set(names["search"].best_params_) == {"k"} and names["model"].graph_ is None  # a loaded one
     ),
+    "docs/guides/explain.md": lambda names: (
+        names["found"].node == "p7"
+        and names["picture"].startswith("<svg")
+        and len(names["layers"]) == 2
+    ),
+    "docs/guides/serve.md": lambda names: (
+        [names[part]["predictions"][0]["node"] for part in ("known", "new")] == ["p7", "x"]
+    ),
     "docs/start/tour.md": lambda names: len(names["classes"]) == 1797,
     "docs/guides/large-graphs.md": lambda names: names["scores"].shape == (120, 2),
 }
@@ -270,6 +278,8 @@ def test_an_example_runs(
     capfd: pytest.CaptureFixture[str],
     at_most_epochs: Callable[[int], None],
 ) -> None:
+    if name == "mlflow_pyfunc.py":
+        pytest.importorskip("mlflow", reason="mlflow is not installed; it is large")
     path = ROOT / "examples" / name
     assert len(path.read_text().splitlines()) < 100
     if name == "large_graph.py":  # its own process: this one may be larger than its memory limit

@@ -4,6 +4,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from mathml import to_mathml
 from pages import exported, notebook_page, reference
 
 import lgcn
+from tests.browser import DESKTOP, PHONE, Browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,3 +123,25 @@ def test_a_notebook_becomes_a_page_with_its_outputs() -> None:
     assert page.startswith("# ")
     assert "```python" in page
     assert "cell-output" in page
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Prints nothing."""
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_the_start_page_opens_in_a_browser(
+    site: Path, size: tuple[int, int], browser: Browser
+) -> None:
+    handler = partial(_Quiet, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        browser.open(f"{address}index.html", size=size)
+        assert browser.find("h1").is_displayed()
+        assert browser.errors() == []
+        assert [url for url in browser.requests() if not url.startswith(address)] == []
+        assert browser.overflow() == 0
+        browser.open("about:blank")  # nothing asks the server any more
+        server.shutdown()

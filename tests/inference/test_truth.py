@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.metrics import confusion_matrix
@@ -13,6 +14,7 @@ from sklearn.metrics import confusion_matrix
 import lgcn
 from lgcn.datasets import synthetic
 from lgcn.datasets.graph_source import choose_source
+from lgcn.errors import UsageError
 from lgcn.inference.predictions import predicted_values, prediction_blocks, predictions
 from lgcn.inference.truth import Truth
 from lgcn.nn import layerwise
@@ -61,6 +63,26 @@ def test_numbers_come_with_their_interval() -> None:
     assert table["upper"].to_pylist() == [1.5, 2.5, 3.5, 4.5]
     assert table["true"].to_pylist() == [1.5, None, 3.0, 0.0]
     assert predicted_values(values)["upper"].null_count == 4
+
+
+def test_some_nodes_by_their_numbers() -> None:
+    truth = Truth(torch.tensor([0, -1, 1, 1]), None, SPLIT)
+    table = predictions(LOGITS[[3, 1]], ["no", "yes"], truth=truth.take(np.array([3, 1])))
+    assert table["true"].to_pylist() == ["yes", None]
+    assert table["split"].to_pylist() == [None, "val"]
+    assert Truth().take(np.array([3, 1])) == Truth()
+
+
+def test_a_run_that_was_loaded_once_gives_the_table_of_predictions(folder: Path) -> None:
+    run = lgcn.load_run(folder)
+    loaded, truth = run.load()
+    scores = run.scores(loaded.graph)
+    for below in (None, 0.5):
+        decision = run.decision(abstain_below=below)
+        pieces = decision.tables(scores, node_ids=loaded.node_ids, truth=truth)
+        assert pa.concat_tables(pieces).equals(run.predictions(abstain_below=below))
+    with pytest.raises(UsageError, match="abstain_below"):
+        run.decision(abstain_below=2)
 
 
 def test_the_threshold_decides(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,18 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
+from lgcn.cli.compare import compare
 from lgcn.cli.data import data_app
 from lgcn.cli.embed import embed
 from lgcn.cli.evaluate import evaluate
+from lgcn.cli.explain import explain
 from lgcn.cli.generate import generate
 from lgcn.cli.import_ import import_
 from lgcn.cli.options import DATA, MODEL, SETTINGS
 from lgcn.cli.output import err, out, print_note
 from lgcn.cli.predict import predict
+from lgcn.cli.report import report
+from lgcn.cli.serve import serve
 from lgcn.cli.settings import settings
 from lgcn.cli.train import train
 from lgcn.cli.warmup import warmup
@@ -35,7 +39,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
-    *("train", "predict", "evaluate", "embed"),
+    *("train", "predict", "evaluate", "report", "compare", "explain", "embed", "serve"),
     *("data", "import", "generate"),
     *("settings", "warmup"),
 )
@@ -74,7 +78,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
         app.command(name, cls=Command, rich_help_panel=panel)(function)
 
 
-for _command in (train, predict, evaluate, embed):
+for _command in (train, predict, evaluate, report, compare, explain, embed, serve):
     add_command(_command, MODEL)
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")

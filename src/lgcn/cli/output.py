@@ -6,7 +6,6 @@ escapes, such as `\\x1b`.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -16,16 +15,7 @@ from rich.markup import escape
 from rich.segment import Segment
 from rich.text import Text
 
-# Control characters except the line break and the tab; characters that change the direction of
-# text; lone surrogates, which stand for bytes of a file name that are not text.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def visible(text: str) -> str:
-    """The text with escapes in place of control characters."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+from lgcn.utils.visible_text import has_control, visible
 
 
 class SafeConsole(Console):
@@ -38,7 +28,7 @@ class SafeConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            if segment.control is None and _CONTROL.search(segment.text):
+            if segment.control is None and has_control(segment.text):
                 segment = Segment(visible(segment.text), segment.style)
             yield segment
 

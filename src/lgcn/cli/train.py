@@ -160,6 +160,7 @@ def train(
         print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
     saved = str(record["out"])
     print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output FILE.csv")
+    print_line(f"look at it: lgcn report {shlex.quote(saved)}")
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:

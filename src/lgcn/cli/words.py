@@ -28,7 +28,11 @@ _WORDS = (
     "features",
     "root",
     "task",
+    "sample",
     "path",
+    "target",
+    "against",
+    *("host", "port", "queue", "timeout", "threads"),
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|Omit|without"

@@ -93,7 +93,7 @@ class Adjacency:
                     own, other = own + 1, other + 1
                 else:
                     own, other = own + ~looped[start:stop], other + ~looped[matrix.col]
-            weight = _inverse_root(own)[row_of_entry(matrix.rowptr)] * _inverse_root(other)
+            weight = inverse_root(own)[row_of_entry(matrix.rowptr)] * inverse_root(other)
             matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
         return matrix
 
@@ -115,7 +115,7 @@ class Adjacency:
             degree = degree + (looped.rowptr.diff() - matrix.rowptr.diff())
             matrix = looped
         if normalize:
-            scale = _inverse_root(degree)
+            scale = inverse_root(degree)
             weight = scale[row_of_entry(matrix.rowptr)] * scale[matrix.col]
             matrix = matrix._replace(weight=weight * matrix.values(weight.dtype))
         return matrix
@@ -150,7 +150,7 @@ class Adjacency:
         return kept[1][key]
 
 
-def _inverse_root(degree: Tensor) -> Tensor:
+def inverse_root(degree: Tensor) -> Tensor:
     """One over the square root of each degree, 0 if the degree is zero or less."""
     none = degree <= 0
     # Not in place, and no infinite slope at zero: the weights may be learned.

@@ -128,7 +128,9 @@ def as_edge_index(edge_index: Tensor) -> Tensor:
         if isinstance(edge_index, Tensor):
             got = f"{edge_index.dtype} in shape {list(edge_index.shape)}"
         raise ValueError(f"edge_index must hold integers in shape [2, edges], got {got}")
-    numbers = edge_index.as_subclass(Tensor).long()
+    if not torch.compiler.is_compiling():  # while tracing, tensors are of classes of their own
+        edge_index = edge_index.as_subclass(Tensor)  # from PyG's EdgeIndex, for example
+    numbers = edge_index.long()
     if edge_index.dtype == torch.uint64 and numbers.numel() and int(numbers.min()) < 0:
         raise ValueError(
             f"edge_index must name nodes below 2**63, got {int(numbers[numbers < 0].max()) + 2**64}"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from lgcn.datasets.graph_source import GraphSource, as_store, choose_source
 from lgcn.errors import CheckpointError, DataError, UsageError
+from lgcn.inference.decision import Decision
 from lgcn.training.run_folder import Run
 from lgcn.utils.numbers import real_number
 from lgcn.utils.sizes import parse_memory
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
+    from lgcn.explain.explanation import Explanation
     from lgcn.graph import Graph
     from lgcn.inference.evaluation import Evaluation
+    from lgcn.inference.explanations import RunExplainer
     from lgcn.inference.predictions import Written
+    from lgcn.inference.truth import Truth
     from lgcn.tables.encoder import FeatureEncoder
     from lgcn.training.split_file import Split
     from lgcn.utils.progress import OnProgress
@@ -41,6 +45,8 @@ _OF_TRAINING = (
     "test",
     "split_seed",
 )
+# Options that say how cells are written.
+_CELLS = ("decimal", "date_order", "na_values")
 # Data that are not a user's tables.
 _NOT_TABLES = ("graph", "dataset", "store", "root")
 
@@ -87,11 +93,40 @@ class Labels(Enum):
 
 
 @dataclass(frozen=True)
-class _Loaded:
-    """A graph, and the function that gives the ids of a range of its nodes, if they have ids."""
+class Loaded:
+    """A graph for a trained model.
+
+    Attributes:
+        graph: The graph with features as the model takes them.
+        given: The graph before the model's own features were added.
+        node_ids: Gives the ids of the nodes from `start` up to `stop`; `None` if they have none.
+        directed: Whether edges count one way only; `None` if that is not known.
+        cells: How the cells of new tables are written, as options of `lgcn.from_tables`.
+    """
 
     graph: Graph
+    given: Graph
     node_ids: Callable[[int, int], Any] | None
+    directed: bool | None = None
+    cells: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ScoredGraph(NamedTuple):
+    """A graph with the model's scores, and what is known of its nodes.
+
+    Args:
+        graph: The graph, with features as the model takes them.
+        scores: The scores of every node before softmax or sigmoid; it may be a map of a file.
+        node_ids: Gives the ids of the nodes from `start` up to `stop`; `None` if they have none.
+        split: The masks of training, validation and test nodes; `None` if there is no split.
+        is_own: Whether it is the graph of the training.
+    """
+
+    graph: Graph
+    scores: Tensor
+    node_ids: Callable[[int, int], Any] | None
+    split: Split | None
+    is_own: bool
 
 
 def load_run(folder: str | Path) -> TrainedRun:
@@ -159,6 +194,22 @@ class TrainedRun:
         """
         return self._run.interval() if self.spec.task == "regression" else None
 
+    def decision(self, abstain_below: float | None = None) -> Decision:
+        """How scores become predictions, read once.
+
+        Args:
+            abstain_below: See `predictions`. (default: none)
+        """
+        self._check_abstain(abstain_below)
+        options = (self.temperature, self.threshold, self.interval, abstain_below)
+        return Decision(self.spec, *options)
+
+    def _check_abstain(self, abstain_below: float | None) -> None:
+        if abstain_below is not None:
+            real_number("abstain_below", abstain_below, 0, 1)
+            if self.spec.task == "regression":
+                raise UsageError("abstain_below is for classes, and the model predicts a number")
+
     def result(self) -> dict[str, Any]:
         """What the training measured: scores, epochs, calibration, history."""
         return self._run.result()
@@ -197,6 +248,44 @@ class TrainedRun:
         """
         return self._load(data, self._source(data, Labels.IF_PRESENT)).graph
 
+    def check_data(self, **data: Unpack[NewData]) -> None:
+        """Raises an error if `load` would, as far as can be told without reading data or torch.
+
+        Args:
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        self._source(data, Labels.IF_PRESENT)
+
+    def load(self, **data: Unpack[NewData]) -> tuple[Loaded, Truth]:
+        """The graph with the ids of its nodes, and their true labels and splits.
+
+        It is read once, for programs that answer many questions about one graph.
+
+        Args:
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        source = self._source(data, Labels.IF_PRESENT)
+        from lgcn.inference.truth import Truth
+
+        loaded = self._load_labels(data, source, needed=False)
+        return loaded, Truth.of(loaded.graph, self._split(loaded.graph, data, source))
+
+    def scores(
+        self,
+        graph: Graph,
+        *,
+        memory: str | int | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Tensor:
+        """The scores of a graph whose features are as the model takes them, see `load`.
+
+        Args:
+            graph: The graph.
+            memory, on_progress: See `predict`.
+        """
+        _check_memory(memory)
+        return _scores(self.model(), graph, memory, on_progress)
+
     def predict(
         self,
         *,
@@ -219,6 +308,28 @@ class TrainedRun:
         model = self.model()
         scores = _scores(model, self._load(data, source).graph, memory, on_progress)
         return self.spec.values(scores[:]) if self.spec.task == "regression" else scores
+
+    def scored_graph(
+        self,
+        *,
+        memory: str | int | None = None,
+        on_progress: OnProgress | None = None,
+        **data: Unpack[NewData],
+    ) -> ScoredGraph:
+        """The graph with its scores, ids and split, read once and computed once.
+
+        Args:
+            memory, on_progress: See `predict`.
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        _check_memory(memory)
+        source = self._source(data, Labels.IF_PRESENT)
+        model = self.model()
+        loaded = self._load_labels(data, source, needed=False)
+        split = self._split(loaded.graph, data, source)
+        scores = _scores(model, loaded.graph, memory, on_progress)
+        own = self._is_own(data, source)
+        return ScoredGraph(loaded.graph, scores, loaded.node_ids, split, own)
 
     def predictions(
         self,
@@ -343,6 +454,58 @@ class TrainedRun:
         stored = (self.metrics() or {}) if self._is_own(data, source) else {}
         return evaluate_graph(model, graph, scoring, self.interval, stored.get("baselines"))
 
+    def explain(
+        self,
+        ids: Any,
+        /,
+        *,
+        target: Any = None,
+        against: Any = None,
+        counterfactual: bool = False,
+        on_progress: OnProgress | None = None,
+        **data: Unpack[NewData],
+    ) -> list[Explanation]:
+        """Explains why the model predicts what it predicts for some nodes.
+
+        Args:
+            ids: One id or several, as the user wrote them; numbers if nodes have no ids.
+            target: The class or label to explain. (default: the predicted one; if a node can have
+                several labels, the likeliest)
+            against: The class to compare with, for "why this and not that".
+                (default: all other classes)
+            counterfactual: Also find what would change the prediction. (default: `False`)
+            on_progress: Called after each node. (default: none)
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        return self.explainer(**data).explain(
+            ids,
+            target=target,
+            against=against,
+            counterfactual=counterfactual,
+            on_progress=on_progress,
+        )
+
+    def explainer(self, scored: ScoredGraph | None = None, **data: Unpack[NewData]) -> RunExplainer:
+        """What `explain` uses, to explain nodes of one graph again and again.
+
+        Args:
+            scored: A graph that `scored_graph` gave, which is not read again. (default: none)
+            **data: New data, see `NewData`. (default: the graph of the training)
+        """
+        source = None if scored is not None else self._source(data, Labels.IGNORED)
+        from lgcn.inference.explanations import RunExplainer
+
+        loaded = self._load(data, source) if scored is None else scored
+        return RunExplainer(
+            self.model(),
+            loaded.graph,
+            loaded.node_ids,
+            spec=self.spec,
+            encoder=self.encoder(),
+            temperature=self.temperature,
+            threshold=self.threshold,
+        )
+
     def _blocks(
         self,
         data: NewData,
@@ -353,14 +516,10 @@ class TrainedRun:
         on_progress: OnProgress | None,
     ) -> Iterator[pa.Table]:
         """The table of predictions in pieces; all checks are made before this returns."""
-        if abstain_below is not None:
-            real_number("abstain_below", abstain_below, 0, 1)
-            if self.spec.task == "regression":
-                raise UsageError("abstain_below is for classes, and the model predicts a number")
+        self._check_abstain(abstain_below)
         _check_memory(memory)
         labels = Labels.IF_PRESENT if unlabelled_only or truth else Labels.IGNORED
         source = self._source(data, labels)
-        from lgcn.inference.predictions import prediction_blocks
         from lgcn.inference.truth import Truth
 
         model = self.model()
@@ -368,28 +527,15 @@ class TrainedRun:
         known = None
         if truth:
             known = Truth.of(loaded.graph, self._split(loaded.graph, data, source))
-        options: dict[str, Any]
-        if self.spec.task == "regression":
-            assert self.interval is not None
-            options = {"half_width": self.interval[1], "values": self.spec.values}
-        else:
-            options = {
-                "multi_label": self.spec.multi_label,
-                "temperature": self.temperature,
-                "threshold": self.threshold,
-                "abstain_below": abstain_below,
-            }
-        return prediction_blocks(
+        return self.decision(abstain_below).tables(
             _scores(model, loaded.graph, memory, on_progress),
-            None if self.spec.task == "regression" else self.class_names,
             node_ids=loaded.node_ids,
             nodes=loaded.graph.unlabelled() if unlabelled_only else None,
             truth=known,
             on_progress=on_progress,
-            **options,
         )
 
-    def _load_labels(self, data: NewData, source: GraphSource | None, *, needed: bool) -> _Loaded:
+    def _load_labels(self, data: NewData, source: GraphSource | None, *, needed: bool) -> Loaded:
         """The graph with its labels; without, if new tables have labels that cannot be read.
 
         Args:
@@ -434,19 +580,12 @@ class TrainedRun:
 
     def _embed(
         self, data: NewData, layer: int, memory: str | int, on_progress: OnProgress | None
-    ) -> tuple[Tensor, _Loaded]:
+    ) -> tuple[Tensor, Loaded]:
         _check_memory(memory)
         source = self._source(data, Labels.IGNORED)
-        from lgcn.nn.layerwise import layerwise
-
-        model: Any = self.model()
+        model = self.model()
         loaded = self._load(data, source)
-        graph = loaded.graph
-        if hasattr(model, "embedding_part"):  # an ensemble; its best LGCN has the embeddings
-            part = model.embedding_part
-            model, graph = part.model, part.spec.prepare(graph)
-        options: dict[str, Any] = {"layer": layer, "memory": memory, "on_progress": on_progress}
-        return layerwise(model, graph, **options), loaded
+        return embeddings(model, loaded.graph, layer, memory, on_progress), loaded
 
     def _source(self, data: NewData, labels: Labels) -> GraphSource | None:
         """Where the graph comes from, checked; `None` if it is in memory."""
@@ -518,7 +657,7 @@ class TrainedRun:
             options["task"] = self.spec.task
         return {key: value for key, value in options.items() if key not in dropped}
 
-    def _load(self, data: NewData, source: GraphSource | None) -> _Loaded:
+    def _load(self, data: NewData, source: GraphSource | None) -> Loaded:
         """The graph, which fits the model."""
         if source is None:
             graph = data["graph"]
@@ -526,15 +665,36 @@ class TrainedRun:
             graph = source.load(encoder=self.encoder(), label_names=self.spec.label_names)
         else:
             graph = source.load()
-        graph = self.spec.prepare(graph)
+        given, graph = graph, self.spec.prepare(graph)
         self.spec.check(graph)
         if source is not None and source.dataset == "store":
             from lgcn.store.open_store import open_store
 
             store = open_store(source.options["path"], verify=False)  # loading verified it
-            return _Loaded(graph, store.node_ids)
+            return Loaded(graph, given, store.node_ids, store.header["directed"])
         ids = graph.node_ids
-        return _Loaded(graph, None if ids is None else lambda start, stop: ids[start:stop])
+        node_ids = None if ids is None else lambda start, stop: ids[start:stop]
+        if source is None or source.dataset != "tables":
+            return Loaded(graph, given, node_ids)
+        cells = {key: source.options[key] for key in _CELLS if key in source.options}
+        return Loaded(graph, given, node_ids, source.options.get("directed", False), cells)
+
+
+def embeddings(
+    model: Any,
+    graph: Graph,
+    layer: int = -1,
+    memory: str | int = "1GB",
+    on_progress: OnProgress | None = None,
+) -> Tensor:
+    """The embedding of every node of a graph that a run has prepared, see `TrainedRun.embed`."""
+    from lgcn.nn.layerwise import layerwise
+
+    if hasattr(model, "embedding_part"):  # an ensemble; its best LGCN has the embeddings
+        part = model.embedding_part
+        model, graph = part.model, part.spec.prepare(graph)
+    options: dict[str, Any] = {"layer": layer, "memory": memory, "on_progress": on_progress}
+    return layerwise(model, graph, **options)
 
 
 def _are_tables(data: NewData) -> bool:

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
+from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.rows import Rows
 
@@ -42,9 +42,9 @@ class Diffusion(GCNLayer):
             raise ValueError(f"hops must be at least 0, got {hops}")
         self.hops = hops
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+    def forward(self, x: Tensor, graph: Edges) -> Tensor:
         self.check(x, graph)
-        adjacency = graph.adjacency(**self.adjacency_options)
+        adjacency = self.masked_adjacency(graph)
         total = x
         for _ in range(self.hops):
             total = self.step(x, total, adjacency)
@@ -73,7 +73,8 @@ class Diffusion(GCNLayer):
             total: The sum so far, of all nodes.
             adjacency: The rows of the nodes of `x`.
         """
-        return x + self.propagate(total, adjacency)
+        # Without the spare row that traced edges have.
+        return x + self.propagate(total, adjacency)[: x.size(0)]
 
     def finish(self, total: Tensor) -> Tensor:
         """Applies the linear map to the mean, for all nodes or for a block of them."""

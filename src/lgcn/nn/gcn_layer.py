@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
-from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
+from lgcn.nn.edges import Edges, without_spare
+from lgcn.nn.message_layer import MessageLayer, times
+from lgcn.nn.rows import AdjacencyOptions, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.structure import csr_parts
@@ -16,7 +17,7 @@ from lgcn.ops.structure import csr_parts
 Aggregate = Literal["normalized", "sum", "none"]
 
 
-class GCNLayer(RowLayer):
+class GCNLayer(MessageLayer):
     r"""The layer from the
     ["Semi-supervised Classification with Graph Convolutional Networks"](https://arxiv.org/abs/1609.02907)
     paper, in the order of the released LGCN program: first the linear map, then the sum.
@@ -73,12 +74,16 @@ class GCNLayer(RowLayer):
         torch.nn.init.xavier_uniform_(self.weight)
         torch.nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+    def forward(self, x: Tensor, graph: Edges) -> Tensor:
         self.check(x, graph)
         out = self.transform(x)
         if self.aggregate == "none":
             return out
-        return self.propagate(out, graph.adjacency(**self.adjacency_options))
+        return without_spare(self.propagate(out, self.masked_adjacency(graph)), graph)
+
+    def masked_adjacency(self, graph: Edges) -> CSR:
+        """The adjacency that this layer sums over, masked if an explainer asks for that."""
+        return times(graph.adjacency(**self.adjacency_options), self.entry_mask(graph))
 
     def rows(self, x: Rows) -> Rows:
         x.check_width(self.in_channels)
@@ -92,7 +97,7 @@ class GCNLayer(RowLayer):
             values=2 * self.out_channels,
         )
 
-    def check(self, x: Tensor, graph: Graph) -> None:
+    def check(self, x: Tensor, graph: Edges) -> None:
         """Raises ValueError if the features have another shape than the graph and the layer."""
         if tuple(x.shape) != (graph.num_nodes, self.in_channels):
             raise ValueError(

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Conv1d, Dropout, Module, Parameter, Sequential
+from torch.nn.parameter import UninitializedParameter, is_lazy
 
 from lgcn.ops.dropout import dropout
 
@@ -59,6 +60,38 @@ class GridCNN(Sequential):
         )
 
 
+def make_cnn(
+    name: str,
+    in_channels: int,
+    out_channels: int,
+    positions: int,
+    dropout: float,
+    activation: Callable[[Tensor], Tensor] | None,
+) -> Module:
+    """The CNN of that name: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`."""
+    if name == "double":
+        return double_cnn(in_channels, out_channels, positions, dropout, activation)
+    if name == "single":
+        return single_cnn(in_channels, out_channels, positions)
+    if name != "shared":
+        raise ValueError(f"cnn must be 'double', 'single', 'shared' or a module, got {name!r}")
+    if out_channels != in_channels:
+        raise ValueError(
+            f"out_channels must equal in_channels ({in_channels}) with cnn='shared', "
+            f"got {out_channels}"
+        )
+    return SharedKernel(positions)
+
+
+def draw_weights(cnn: Module) -> None:
+    """Draws the weights of convolutions by Glorot initialisation."""
+    for module in cnn.modules():
+        if isinstance(module, Conv1d):
+            torch.nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                torch.nn.init.zeros_(module.bias)
+
+
 def single_cnn(in_channels: int, out_channels: int, positions: int) -> GridCNN:
     """One convolution over all positions."""
     return GridCNN(GridConv(in_channels, out_channels, positions))
@@ -83,6 +116,29 @@ def double_cnn(
         GridDropout(dropout),
         GridConv(hidden, out_channels, (positions + 1) // 2, bias=False),
     )
+
+
+def leave_open(cnn: Module) -> None:
+    """Lets the parameters of convolutions wait for the number of input channels."""
+    for module in cnn.modules():
+        if isinstance(module, GridConv):
+            module.in_channels = -1
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    setattr(module, name, UninitializedParameter())
+
+
+def close(cnn: Module, made: Module) -> None:
+    """Gives parameters that wait the sizes and values of those in a CNN of the same form."""
+    for module, other in zip(cnn.modules(), made.modules(), strict=True):
+        if isinstance(module, GridConv) and isinstance(other, GridConv):
+            module.in_channels, module.out_channels = other.in_channels, other.out_channels
+            for name, new in other.named_parameters():
+                waiting: Any = getattr(module, name)
+                if is_lazy(waiting):
+                    waiting.materialize(new.shape)
+                    with torch.no_grad():
+                        waiting.copy_(new)
 
 
 class SharedKernel(Module):
@@ -118,6 +174,13 @@ class GridConv(Conv1d):
 
     def forward(self, x: Tensor) -> Tensor:
         return grid_convolution(x, self.weight, self.bias)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """As torch's lazy modules do it: parameters that wait for their size are stored as such."""
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                as_it_is = keep_vars or is_lazy(parameter)
+                destination[prefix + name] = parameter if as_it_is else parameter.detach()
 
 
 class GridDropout(Dropout):
@@ -165,6 +228,8 @@ def _as_product(x: Tensor, weight: Tensor, steps: int) -> bool:
     entries = positions * steps * weight.size(0) * weight.size(1)
     if x.is_cpu:
         return entries <= MAX_MATRIX
+    if torch.compiler.is_exporting():  # for any number of nodes
+        return False
     # In float32, torch lets convolutions use TensorFloat-32, but not products: large ones lose.
     largest = MAX_MATRIX_GPU if x.dtype == torch.float32 else x.numel()
     return num_nodes >= MIN_NODES_GPU and entries <= largest

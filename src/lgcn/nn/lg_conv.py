@@ -1,20 +1,24 @@
 """The learnable graph convolutional layer (LGCL): select, then convolve."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Conv1d, Module
+from torch.nn import Module
+from torch.nn.parameter import is_lazy
 from torch_geometric.nn.inits import reset
 
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, to_csr
-from lgcn.nn.grid_cnn import SharedKernel, double_cnn, single_cnn
-from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
+from lgcn.nn.edges import Edges, GivenEdges, without_spare
+from lgcn.nn.grid_cnn import SharedKernel, close, draw_weights, leave_open, make_cnn
+from lgcn.nn.message_layer import MessageLayer, as_edges, needs_tracing, times
+from lgcn.nn.rows import AdjacencyOptions, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
-from lgcn.ops.k_largest import Zeros, k_largest_grid
+from lgcn.ops.k_largest import Zeros, k_largest_grid, k_largest_grid_from
 from lgcn.utils.row_blocks import row_blocks
 
 Rank = Literal["raw", "normalized"]
@@ -23,7 +27,19 @@ Rank = Literal["raw", "normalized"]
 MAX_GRID = 2**25
 
 
-class LGConv(RowLayer):
+class Selection(NamedTuple):
+    """What an LGCL selected: per node, rank and feature, which neighbour and which value.
+
+    Shapes:
+        - **node:** $(N, k, C)$, numbers of source nodes, -1 for a zero that was filled in
+        - **value:** $(N, k, C)$, as in the grid, before dropout
+    """
+
+    node: Tensor
+    value: Tensor
+
+
+class LGConv(MessageLayer):
     r"""The learnable graph convolutional layer (LGCL) from the
     ["Large-Scale Learnable Graph Convolutional Networks"](https://arxiv.org/abs/1808.03965) paper.
 
@@ -41,7 +57,8 @@ class LGConv(RowLayer):
     The defaults follow the paper as written. `lgcn.LGCN` chooses others, which train better.
 
     Args:
-        in_channels: Input features per node.
+        in_channels: Input features per node; -1 to take the number from the first call. A pair
+            of equal numbers is the same, for code that gives source and target features.
         out_channels: Output features per node.
         k: Number of values to select per feature. (default: 8)
         cnn: The CNN. `"double"` or `None` is the paper's CNN of two convolutions, with
@@ -62,11 +79,17 @@ class LGConv(RowLayer):
             (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
         activation: Function between the two convolutions. (default: identity)
+        return_selection: Return what was selected as well, see `forward`. (default: `False`)
 
     Shapes:
         - **input:** node features $(N, C)$, or a pair $((N_{source}, C), (N_{target}, C))$ for a
           bipartite graph, and the graph
-        - **output:** $(N, D)$
+        - **output:** $(N, D)$; with `return_selection`, a pair of that and a `Selection`
+
+    To PyG, this is a `MessagePassing` layer: `to_hetero` and the edge masks of
+    `torch_geometric.explain` work. A mask multiplies the values of a neighbour before they are
+    ranked. Where it is 0, the neighbour's values are zeros; among competing zeros, and among
+    features of at least zero, that is as if the edge were not there.
 
     Example:
         ```python
@@ -77,7 +100,7 @@ class LGConv(RowLayer):
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | tuple[int, int],
         out_channels: int,
         k: int = 8,
         cnn: Module | str | None = None,
@@ -89,6 +112,7 @@ class LGConv(RowLayer):
         dropout: float = 0.0,
         adj_dropout: float = 0.0,
         activation: Callable[[Tensor], Tensor] | None = None,
+        return_selection: bool = False,
     ) -> None:
         super().__init__()
         if k < 1:
@@ -97,7 +121,7 @@ class LGConv(RowLayer):
             raise ValueError(f"rank must be 'raw' or 'normalized', got {rank!r}")
         if zeros not in ("pad", "compete"):
             raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
-        self.in_channels = in_channels
+        self.in_channels = _one_width(in_channels)
         self.out_channels = out_channels
         self.k = k
         self.rank = rank
@@ -107,24 +131,47 @@ class LGConv(RowLayer):
         self.positions = k + 2 if mean else k + 1
         self.dropout = dropout
         self.adj_dropout = adj_dropout
+        self.activation = activation
+        self.return_selection = return_selection
+        self._own_cnn = isinstance(cnn, Module)
+        self._cnn_name = "" if isinstance(cnn, Module) else (cnn or "double")
         self.cnn: Module
         if isinstance(cnn, Module):
             self.cnn = cnn
-        elif cnn in (None, "double"):
-            self.cnn = double_cnn(in_channels, out_channels, self.positions, dropout, activation)
-        elif cnn == "single":
-            self.cnn = single_cnn(in_channels, out_channels, self.positions)
-        elif cnn == "shared":
-            if out_channels != in_channels:
-                raise ValueError(
-                    f"out_channels must equal in_channels ({in_channels}) with cnn='shared', "
-                    f"got {out_channels}"
-                )
-            self.cnn = SharedKernel(self.positions)
+        elif self._is_lazy:
+            self.cnn = self._make_cnn(1 if cnn != "shared" else out_channels)
+            leave_open(self.cnn)
         else:
-            raise ValueError(f"cnn must be 'double', 'single', 'shared' or a module, got {cnn!r}")
-        self._own_cnn = isinstance(cnn, Module)
+            self.cnn = self._make_cnn(self.in_channels)
         self.reset_parameters()
+
+    def _make_cnn(self, in_channels: int) -> Module:
+        name, sizes = self._cnn_name, (in_channels, self.out_channels, self.positions)
+        return make_cnn(name, *sizes, self.dropout, self.activation)
+
+    @property
+    def _is_lazy(self) -> bool:
+        return self.in_channels < 0
+
+    def _materialize(self, in_channels: int) -> None:
+        """Draws the weights of a lazy layer, now that the number of input features is known."""
+        if torch.compiler.is_compiling():
+            raise ValueError(
+                "in_channels is not known yet (-1): call the layer once before it is compiled or "
+                "exported"
+            )
+        if not self._own_cnn:
+            made = self._make_cnn(in_channels)
+            draw_weights(made)
+            close(self.cnn, made)
+        self.in_channels = in_channels
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Takes the number of input features of a lazy layer from the weights that it loads."""
+        weight = state_dict.get(f"{prefix}cnn.0.weight")
+        if self._is_lazy and not self._own_cnn and weight is not None and not is_lazy(weight):
+            self._materialize(weight.size(1))
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def reset_parameters(self) -> None:
         """Draws new weights by Glorot initialisation, as in the paper.
@@ -133,19 +180,17 @@ class LGConv(RowLayer):
         """
         if self._own_cnn or isinstance(self.cnn, SharedKernel):
             reset(self.cnn)
-            return
-        for module in self.cnn.modules():
-            if isinstance(module, Conv1d):
-                torch.nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    torch.nn.init.zeros_(module.bias)
+        elif not self._is_lazy:
+            draw_weights(self.cnn)
 
     def forward(
         self,
         x: Tensor | tuple[Tensor, Tensor | None],
-        edge_index: Graph | CSR | Tensor,
+        edge_index: Edges | CSR | Tensor,
         edge_weight: Tensor | None = None,
-    ) -> Tensor:
+        *,
+        return_selection: bool | None = None,
+    ) -> Tensor | tuple[Tensor, Selection]:
         """Selects, then convolves.
 
         Args:
@@ -153,12 +198,31 @@ class LGConv(RowLayer):
             edge_index: An `lgcn.Graph`, whose adjacency is prepared once and kept; or PyG's [2, E]
                 tensor or a sparse adjacency, which are converted on every call.
             edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
+            return_selection: Return `(out, selection)`, where `selection.node` and
+                `selection.value` say which neighbour was taken for each node, rank and feature.
+                (default: as the layer was made)
         """
         source, own = x if isinstance(x, tuple) else (x, x)
-        adjacency = self._checked_adjacency(edge_index, edge_weight, source, own)
-        if not torch.is_grad_enabled() and not self.training:
+        self._check_widths(source, own)
+        edges = self._edges(edge_index, edge_weight, source, own)
+        adjacency = edges if isinstance(edges, CSR) else edges.adjacency(**self.adjacency_options)
+        mask = self.entry_mask(edges)
+        if isinstance(edges, GivenEdges) and self.self_loops:
+            assert own is not None
+            own = F.pad(own, (0, 0, 0, 1))  # for the spare row
+        _check_rows(own, adjacency)
+        if self.return_selection if return_selection is None else return_selection:
+            grid, selection = self.select_from(source, own, adjacency, mask)
+            if isinstance(edges, GivenEdges):
+                grid = without_spare(grid, edges)
+                selection = Selection(*(without_spare(part, edges) for part in selection))
+            return self.convolve(grid), selection
+        plain = mask is None and not torch.compiler.is_compiling()
+        if plain and not torch.is_grad_enabled() and not self.training:
             return self._by_blocks(source, own, adjacency)
-        grid = self.select(source, own, adjacency)
+        grid = self.select(source, own, adjacency, mask)
+        if isinstance(edges, GivenEdges):
+            grid = without_spare(grid, edges)
         return self.convolve(grid)
 
     @property
@@ -166,7 +230,9 @@ class LGConv(RowLayer):
         """The adjacency that this layer reads, as arguments of `lgcn.Graph.adjacency`."""
         return {"normalize": self.rank == "normalized", "self_loops": self.self_loops}
 
-    def select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
+    def select(
+        self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None = None
+    ) -> Tensor:
         """Makes the grid [N, k + 1, C]: own features, then the k largest of the neighbours.
 
         With `mean`, the neighbours' mean follows, and the grid is [N, k + 2, C].
@@ -175,28 +241,63 @@ class LGConv(RowLayer):
             source: Features of the neighbours.
             own: Features of the nodes themselves; `None` for zeros.
             adjacency: The rows of the nodes; its columns number the rows of `source`.
+            mask: Factor of the values of each entry of `adjacency`. (default: none)
         """
-        if self.training:
-            # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
-            drop_entries = CSR.drop_weights if self.zeros == "compete" else CSR.drop_edges
-            adjacency = drop_entries(adjacency, self.adj_dropout)
+        source, own, adjacency, mean = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
-        if torch.is_autocast_enabled(source.device.type):  # select in that precision as well
-            source = source.to(torch.get_autocast_dtype(source.device.type))
-        own = None if own is None else own.to(source.dtype)
-        weight = None if weight is None else weight.to(source.dtype)
-        mean = self._mean(source, adjacency) if self.mean else None
         grid = k_largest_grid(
             source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=mean
         )
         return drop(grid, self.dropout, self.training, overwrite=True)  # nobody else holds it
 
-    def _mean(self, source: Tensor, adjacency: CSR) -> Tensor:
+    def select_from(
+        self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None = None
+    ) -> tuple[Tensor, Selection]:
+        """As `select`, and says which neighbours the values of the grid are from."""
+        source, own, adjacency, mean = self._ranked(source, own, adjacency, mask)
+        rowptr, col, weight = adjacency
+        grid, node = k_largest_grid_from(
+            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=mean
+        )
+        selection = Selection(node.long(), grid[:, 1 : self.k + 1])
+        return drop(grid, self.dropout, self.training), selection
+
+    def _ranked(
+        self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, CSR, Tensor | None]:
+        """What the selection reads: both features, the adjacency, and the neighbours' mean."""
+        if self.training and self.adj_dropout > 0:
+            adjacency, mask = self._drop_entries(adjacency, mask)
+        if torch.is_autocast_enabled(source.device.type):  # select in that precision as well
+            source = source.to(torch.get_autocast_dtype(source.device.type))
+        own = None if own is None else own.to(source.dtype)
+        mean = self._mean(source, adjacency, mask) if self.mean else None
+        rowptr, col, weight = times(adjacency, mask)
+        weight = None if weight is None else weight.to(source.dtype)
+        return source, own, CSR(rowptr, col, weight), mean
+
+    def _drop_entries(self, adjacency: CSR, mask: Tensor | None) -> tuple[CSR, Tensor | None]:
+        # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
+        if self.zeros == "compete":
+            return adjacency.drop_weights(self.adj_dropout), mask
+        for what, done in (
+            ("masked", mask is not None),
+            ("exported", torch.compiler.is_exporting()),
+        ):
+            if done:
+                raise ValueError(
+                    f"adj_dropout ({self.adj_dropout}) removes edges in training, so the layer "
+                    f"cannot be {what}: call eval() first"
+                )
+        return adjacency.drop_edges(self.adj_dropout), None
+
+    def _mean(self, source: Tensor, adjacency: CSR, mask: Tensor | None) -> Tensor:
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
-        total = spmm(rowptr, col, weight, source)
+        masked = weight if mask is None else weight * mask.to(source.dtype)
+        total = spmm(rowptr, col, masked, source)
         if self.rank == "normalized":
             return total
-        weights = spmm(rowptr, col, weight, source.new_ones(len(source), 1))
+        weights = spmm(rowptr, col, weight, source.new_ones(source.size(0), 1))
         return total / torch.where(weights == 0, 1, weights)
 
     def convolve(self, grid: Tensor) -> Tensor:
@@ -227,6 +328,8 @@ class LGConv(RowLayer):
         return torch.cat(parts)
 
     def rows(self, x: Rows) -> Rows:
+        if self._is_lazy:
+            self._materialize(x.width)
         x.check_width(self.in_channels)
         return x.from_neighbours(
             lambda near, own, adjacency: self.convolve(self.select(near, own, adjacency)),
@@ -244,63 +347,78 @@ class LGConv(RowLayer):
         # The grid of a block, and about as much of what the convolutions make.
         return 2 * min(MAX_GRID, self.grid_values(num_rows))
 
-    def _checked_adjacency(
-        self,
-        edge_index: Graph | CSR | Tensor,
-        edge_weight: Tensor | None,
-        source: Tensor,
-        own: Tensor | None,
-    ) -> CSR:
-        """The adjacency to select by, if the features fit the layer and the graph."""
+    def _check_widths(self, source: Tensor, own: Tensor | None) -> None:
+        """Checks the number of features, which a lazy layer takes from the first call."""
+        if self._is_lazy:
+            if own is not None and own.size(-1) != source.size(-1):
+                raise ValueError(_widths_differ(source.size(-1), own.size(-1)))
+            self._materialize(source.size(-1))
         for name, features in (("x", source), ("the target features", own)):
             if features is not None and features.size(-1) != self.in_channels:
                 raise ValueError(
                     f"{name} must have in_channels = {self.in_channels} features, "
                     f"got shape {list(features.shape)}"
                 )
-        adjacency = self._adjacency(edge_index, edge_weight, source, own)
-        num_nodes = adjacency.rowptr.numel() - 1
-        if own is not None and own.size(0) != num_nodes:
-            raise ValueError(
-                f"x must have one row per node of the graph ({num_nodes}), "
-                f"got shape {list(own.shape)}"
-            )
-        return adjacency
 
-    def _adjacency(
+    def _edges(
         self,
-        edge_index: Graph | CSR | Tensor,
+        edge_index: Edges | CSR | Tensor,
         edge_weight: Tensor | None,
         source: Tensor,
         own: Tensor | None,
-    ) -> CSR:
+    ) -> Edges | CSR:
         if isinstance(edge_index, CSR):
             return edge_index
-        if isinstance(edge_index, Graph):
-            if edge_weight is not None:
-                raise ValueError(
-                    "edge_weight must be None with a Graph, which holds its own weights"
-                )
-            graph = edge_index
-        elif own is not source:
-            if self.rank == "normalized" or self.self_loops:
-                raise ValueError(
-                    "rank='normalized' and self_loops need one set of nodes, got a bipartite pair: "
-                    "use rank='raw' and self_loops=False"
-                )
-            num_targets = _num_targets(edge_index, own)
-            return to_csr(edge_index, num_targets, source.size(0), edge_weight)
-        else:
-            graph = Graph.as_given(edge_index, source.size(0), edge_weight=edge_weight)
-        return graph.adjacency(**self.adjacency_options)
+        if isinstance(edge_index, Graph | GivenEdges) or own is source:
+            return as_edges(self, source, edge_index, edge_weight)
+        if self.rank == "normalized" or self.self_loops:
+            raise ValueError(
+                "rank='normalized' and self_loops need one set of nodes, got a bipartite pair: "
+                "use rank='raw' and self_loops=False"
+            )
+        num_targets = _num_targets(edge_index, own)
+        if needs_tracing(edge_index, self, source):
+            return GivenEdges(edge_index, num_targets, source.size(0), edge_weight)
+        return to_csr(edge_index, num_targets, source.size(0), edge_weight)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, k={self.k})"
 
 
+def _one_width(in_channels: int | tuple[int, int]) -> int:
+    """The number of features, of source and target nodes alike; -1 if it is not known yet."""
+    if isinstance(in_channels, int):
+        return in_channels
+    source, target = in_channels
+    if source != target and min(source, target) >= 0:
+        raise ValueError(f"in_channels: {_widths_differ(source, target)}")
+    return max(source, target)
+
+
+def _widths_differ(source: int, target: int) -> str:
+    return (
+        "an LGCL puts a node's own features in front of its neighbours', so both must have the "
+        f"same number of features, got {source} of source nodes and {target} of target nodes: "
+        "map both to one width first, for example with torch_geometric.nn.Linear(-1, width)"
+    )
+
+
+def _check_rows(own: Tensor | None, adjacency: CSR) -> None:
+    num_nodes = adjacency.rowptr.numel() - 1
+    if own is not None and own.size(0) != num_nodes:
+        raise ValueError(
+            f"x must have one row per node of the graph ({num_nodes}), got shape {list(own.shape)}"
+        )
+
+
 def _num_targets(edge_index: Tensor, own: Tensor | None) -> int:
     if own is not None:
         return own.size(0)
+    if torch.compiler.is_compiling():
+        raise ValueError(
+            "x must be (source features, target features) to be compiled or exported, got no "
+            "target features: their number of rows cannot be read from edge_index then"
+        )
     if edge_index.layout != torch.strided:
         return edge_index.size(0)
     return int(edge_index[1].max()) + 1 if edge_index.numel() else 0

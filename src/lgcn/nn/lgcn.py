@@ -8,11 +8,12 @@ from torch import Tensor
 from torch.nn import Identity, Module, ModuleList
 
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
+from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
+from lgcn.nn.message_layer import as_edges
 from lgcn.nn.rows import Matrix, Rows, concat, row_wise
 from lgcn.ops.dropout import drop_rows, drop_whole
 from lgcn.ops.k_largest import Zeros
@@ -194,7 +195,7 @@ class LGCN(Module):
                 module.reset_parameters()
 
     def forward(
-        self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None
+        self, x: Tensor, edge_index: Edges | Tensor, edge_weight: Tensor | None = None
     ) -> Tensor:
         """Scores the classes of every node.
 
@@ -204,14 +205,14 @@ class LGCN(Module):
                 tensor or a sparse adjacency, which are converted on every call.
             edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
         """
-        graph = _as_graph(x, edge_index, edge_weight)
-        scores: Tensor = self.classifier(self.embed(x, graph), graph)
+        edges = as_edges(self, x, edge_index, edge_weight)
+        scores: Tensor = self.classifier(self.embed(x, edges), edges)
         return scores
 
     def embed(
         self,
         x: Tensor,
-        edge_index: Graph | Tensor,
+        edge_index: Edges | Tensor,
         edge_weight: Tensor | None = None,
         *,
         layer: int = -1,
@@ -225,9 +226,9 @@ class LGCN(Module):
             layer: The last LGCL to apply; 0 for the embedding layer alone, -1 for all LGCLs.
                 (default: -1)
         """
-        return self._embed(x, _as_graph(x, edge_index, edge_weight), layer)
+        return self._embed(x, as_edges(self, x, edge_index, edge_weight), layer)
 
-    def _embed(self, x: Matrix, graph: Graph, layer: int) -> Matrix:
+    def _embed(self, x: Matrix, graph: Edges, layer: int) -> Matrix:
         """The layers up to an LGCL, computed (for a tensor) or described (for rows)."""
         h: Any = self.activate(self.embedding(x, graph))
         if self.training:
@@ -289,11 +290,3 @@ class LGCN(Module):
     def activate(self, x: Matrix) -> Matrix:
         """The activation, which follows the embedding and each LGCL."""
         return x if self.activation is None else row_wise(self.activation, x)
-
-
-def _as_graph(x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None) -> Graph:
-    if not isinstance(edge_index, Graph):
-        return Graph.as_given(edge_index, x.size(0), edge_weight=edge_weight)
-    if edge_weight is not None:
-        raise ValueError("edge_weight must be None with a Graph, which holds its own weights")
-    return edge_index

@@ -7,14 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Parameter
 
-from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
-from lgcn.nn.rows import AdjacencyOptions, RowLayer, Rows
-from lgcn.ops import spmm
+from lgcn.nn.edges import Edges, GivenEdges, without_spare
+from lgcn.nn.message_layer import MessageLayer, times
+from lgcn.nn.rows import AdjacencyOptions, Rows
+from lgcn.ops import plain, spmm
 from lgcn.ops.dropout import dropout as drop
 
 
-class NeighbourLayer(RowLayer):
+class NeighbourLayer(MessageLayer):
     """A linear map without bias, followed by something that is made of the neighbours' rows.
 
     Args:
@@ -41,9 +42,13 @@ class NeighbourLayer(RowLayer):
         """Draws new weights by Glorot initialisation."""
         torch.nn.init.xavier_uniform_(self.weight)
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        mapped = x @ self.weight
-        return self.mix(mapped, mapped, graph.adjacency(**self.adjacency_options))
+    def forward(self, x: Tensor, graph: Edges) -> Tensor:
+        mapped = own = x @ self.weight
+        adjacency = graph.adjacency(**self.adjacency_options)
+        if isinstance(graph, GivenEdges) and self.adjacency_options["self_loops"]:
+            own = F.pad(own, (0, 0, 0, 1))  # for the spare row
+        out = self.mix(mapped, own, adjacency, self.entry_mask(graph))
+        return without_spare(out, graph)
 
     def rows(self, x: Rows) -> Rows:
         x.check_width(self.in_channels)
@@ -53,13 +58,14 @@ class NeighbourLayer(RowLayer):
             self.mix, self.adjacency_options, width=width, values=3 * width
         )
 
-    def mix(self, near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
+    def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
         """Mixes the neighbours, for all nodes or for a block of them.
 
         Args:
             near: The mapped features of the neighbours.
             own: Those of the nodes themselves.
             adjacency: The rows of the nodes; its columns number the rows of `near`.
+            mask: Factor of the message of each entry. (default: none)
         """
         raise NotImplementedError
 
@@ -74,9 +80,10 @@ class NormalizedSum(NeighbourLayer):
 
     adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": True, "self_loops": True}
 
-    def mix(self, near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
+    def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
         if self.training:
             adjacency = adjacency.drop_weights(self.adj_dropout)
+        adjacency = times(adjacency, mask)
         return spmm(adjacency.rowptr, adjacency.col, adjacency.values(near.dtype), near)
 
 
@@ -88,12 +95,13 @@ class NeighbourMean(NeighbourLayer):
 
     adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": False, "self_loops": False}
 
-    def mix(self, near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
+    def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
         if self.training:
             adjacency = adjacency.drop_weights(self.adj_dropout)
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(near.dtype)
-        weights = spmm(rowptr, col, weight, near.new_ones(len(near), 1))
-        return spmm(rowptr, col, weight, near) / torch.where(weights == 0, 1, weights)
+        weights = spmm(rowptr, col, weight, near.new_ones(near.size(0), 1))
+        masked = weight if mask is None else weight * mask
+        return spmm(rowptr, col, masked, near) / torch.where(weights == 0, 1, weights)
 
 
 class Attention(NeighbourLayer):
@@ -128,28 +136,32 @@ class Attention(NeighbourLayer):
         torch.nn.init.xavier_uniform_(self.source)
         torch.nn.init.xavier_uniform_(self.target)
 
-    def mix(self, near: Tensor, own: Tensor, adjacency: CSR) -> Tensor:
+    def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
         rowptr, col = adjacency.rowptr, adjacency.col
         width = self.out_channels // self.heads
         of_near = near.view(-1, self.heads, width)
         from_source = (of_near * self.source).sum(2)
         from_target = (own.view(-1, self.heads, width) * self.target).sum(2)
-        row = torch.arange(len(own), device=near.device).repeat_interleave(
-            rowptr.diff(), output_size=col.numel()
-        )
+        if plain.exports_to_onnx():
+            row = plain.row_of_entry(rowptr, col)
+        else:
+            row = torch.arange(own.size(0), device=near.device).repeat_interleave(
+                rowptr.diff(), output_size=col.numel()
+            )
         score = from_source.index_select(0, col) + from_target.index_select(0, row)
         score = F.leaky_relu(score, 0.2)
         # Subtracting the largest score of each row changes nothing but keeps exp in range.
-        largest = score.new_zeros(len(own), self.heads).scatter_reduce_(
+        largest = score.new_zeros(own.size(0), self.heads).scatter_reduce_(
             0, row[:, None].expand_as(score), score.detach(), "amax", include_self=False
         )
         share = (score - largest.index_select(0, row)).exp()
-        ones = near.new_ones(len(near), 1)
+        ones = near.new_ones(near.size(0), 1)
         found = []
         for head in range(self.heads):
             own_share = share[:, head].contiguous()
             total = spmm(rowptr, col, own_share, ones)
             kept = drop(own_share, self.adj_dropout, self.training)
+            kept = kept if mask is None else kept * mask
             found.append(spmm(rowptr, col, kept, of_near[:, head].contiguous()) / total)
         return torch.cat(found, dim=1)
 

@@ -7,10 +7,11 @@ from torch import Tensor
 from torch.nn import Identity, LayerNorm, Linear, Module, ModuleList
 
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
 from lgcn.nn.batch_norm import BatchNorm
+from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
+from lgcn.nn.message_layer import as_edges
 from lgcn.nn.neighbour_layers import Attention, neighbour_layer
 from lgcn.nn.rows import Matrix, RowLayer, Rows, row_wise
 from lgcn.ops.dropout import dropout as drop
@@ -46,7 +47,7 @@ class ResidualLayer(RowLayer):
                 reset: Any = module.reset_parameters
                 reset()
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+    def forward(self, x: Tensor, graph: Edges) -> Tensor:
         if self.conv is None:
             assert self.linear is not None
             out: Tensor = self.linear(x)
@@ -156,20 +157,38 @@ class ResidualLGCN(Module):
             reset: Any = module.reset_parameters
             reset()
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        """Scores the classes of every node."""
-        scores: Tensor = self.classifier(self._embed(x, graph, -1), graph)
+    def forward(
+        self, x: Tensor, edge_index: Edges | Tensor, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """Scores the classes of every node.
+
+        Args:
+            x: Node features.
+            edge_index: An `lgcn.Graph`, whose adjacency is prepared once and kept; or PyG's [2, E]
+                tensor or a sparse adjacency, which are converted on every call.
+            edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
+        """
+        edges = as_edges(self, x, edge_index, edge_weight)
+        scores: Tensor = self.classifier(self._embed(x, edges, -1), edges)
         return scores
 
-    def embed(self, x: Tensor, graph: Graph, *, layer: int = -1) -> Tensor:
+    def embed(
+        self,
+        x: Tensor,
+        edge_index: Edges | Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        layer: int = -1,
+    ) -> Tensor:
         """Returns what the classifier sees of each node.
 
         Args:
             x: Node features.
-            graph: The graph.
+            edge_index: As in `forward`.
+            edge_weight: As in `forward`. (default: all one)
             layer: The last layer to apply; 0 for the embedding alone, -1 for all. (default: -1)
         """
-        return self._embed(x, graph, layer)
+        return self._embed(x, as_edges(self, x, edge_index, edge_weight), layer)
 
     def rows(self, x: Rows, *, layer: int | None = None) -> Rows:
         """How blocks of rows are computed, see `lgcn.nn.layerwise.layerwise`.
@@ -184,7 +203,7 @@ class ResidualLGCN(Module):
         scores: Rows = self.classifier(self._embed(x, graph, -1), graph)
         return scores
 
-    def _embed(self, x: Matrix, graph: Graph, layer: int) -> Matrix:
+    def _embed(self, x: Matrix, graph: Edges, layer: int) -> Matrix:
         if not -1 <= layer <= len(self.layers):
             raise UsageError(
                 f"layer must be from 0 (the embedding) to {len(self.layers)}, or -1 for the last, "

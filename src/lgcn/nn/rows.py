@@ -208,9 +208,13 @@ class RowLayer(Module):
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """`forward`, or `rows` if the features are `Rows`."""
         if isinstance(x, Rows):
+            self.check_blocks()
             with x.work.inside(self):
                 return self.rows(x)
         return super().__call__(x, *args, **kwargs)
+
+    def check_blocks(self) -> None:
+        """Raises UsageError if the layer is in a state that `rows` does not describe."""
 
     @abstractmethod
     def rows(self, x: Rows) -> Rows:

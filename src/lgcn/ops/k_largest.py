@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.ops import reference
+from lgcn.ops import plain, reference
 from lgcn.ops.backend import backend
 from lgcn.ops.structure import (
     FLOAT_DTYPES,
@@ -61,6 +61,8 @@ def k_largest(
         - **output:** values $(N, k, C)$; index $(N, k, C)$, the selected rows of `x`, -1 for a
           zero that was filled in
     """
+    if plain.exports_to_onnx():
+        raise ValueError("ONNX has no operator for the index of a selection: use its values alone")
     # On a GPU the deterministic backward goes by positions.
     if edge_weight is None and not (x.is_cuda and x.requires_grad):
         return _select(x, rowptr, col, k, None, zeros, node_ids=True)
@@ -78,7 +80,7 @@ def k_largest_values(
     zeros: Zeros = "pad",
 ) -> Tensor:
     """Returns only the values of `k_largest`; the index is not computed."""
-    return _select(x, rowptr, col, k, edge_weight, zeros)[0]
+    return _values(x, rowptr, col, k, edge_weight, zeros)
 
 
 def k_largest_grid(
@@ -101,6 +103,41 @@ def k_largest_grid(
     """
     if own is None:
         own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
+    return _values(x, rowptr, col, k, edge_weight, zeros, own, last)
+
+
+def k_largest_grid_from(
+    x: Tensor,
+    own: Tensor | None,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+    last: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As `k_largest_grid`, with the index of `k_largest`: the row of `x` behind each value."""
+    if plain.exports_to_onnx():
+        raise ValueError("ONNX has no operator for the index of a selection: use its values alone")
+    if own is None:
+        own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
+    grid, position = _select(x, rowptr, col, k, edge_weight, zeros, own=own, last=last)
+    return grid, _neighbor_at(position, rowptr, col)
+
+
+def _values(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    zeros: str,
+    own: Tensor | None = None,
+    last: Tensor | None = None,
+) -> Tensor:
+    if plain.exports_to_onnx():  # which has no operators of ours
+        return plain.k_largest(x, rowptr, col, k, edge_weight, zeros == "compete", own, last)
     return _select(x, rowptr, col, k, edge_weight, zeros, own=own, last=last)[0]
 
 

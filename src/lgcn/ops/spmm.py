@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lgcn.ops import plain
 from lgcn.ops.backend import backend
 from lgcn.ops.structure import FLOAT_DTYPES, check_layout, check_range, check_shape
 
@@ -21,6 +22,8 @@ def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
           dense $(M, C)$
         - **output:** $(N, C)$
     """
+    if plain.exports_to_onnx():
+        return plain.spmm(rowptr, col, value, dense)
     out: Tensor = _spmm(rowptr, col, value, dense)
     return out
 

@@ -12,6 +12,7 @@
 ``estimator.json``            what `lgcn.LGCNClassifier` adds when it is saved
 ``ensemble.json``             leaderboard and weights of a portfolio (`lgcn.training.portfolio`)
 ``members/NAME/``             its members, each a run folder
+``report.html``               what `lgcn report` wrote about the run
 ============================  ============================================================
 
 ``checkpoint.json`` is written last and names its tensors with their checksum. So a run that is
@@ -73,6 +74,7 @@ FILES = (
     ENSEMBLE,
     "metrics.json",
     "split.npz",
+    "report.html",
 )
 # The keys that a result needs to be printed, and their types.
 RESULT: dict[str, Any] = {

@@ -26,7 +26,7 @@ def test_the_help_lists_commands_by_what_people_do(lgcn_):
     text = lgcn_("--help").out
     commands = re.findall(r"^│ (\w+) ", text, flags=re.MULTILINE)
     assert commands == [
-        *("train", "predict", "evaluate", "embed"),
+        *("train", "predict", "evaluate", "report", "compare", "explain", "embed", "serve"),
         *("data", "import", "generate"),
         *("settings", "warmup"),
         "reproduce",

@@ -1,0 +1,139 @@
+"""The networks that a model consists of, each with its graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from lgcn.errors import UsageError
+from lgcn.explain.columns import Columns
+from lgcn.explain.worlds import NETWORKS, Statistics
+from lgcn.graph import Graph
+from lgcn.nn.batch_norm import BatchNorm
+from lgcn.nn.whole_graph import predict
+from lgcn.training.portfolio.ensemble import Ensemble, calibrated
+
+
+@dataclass(eq=False)
+class Part:
+    """A network that can be explained.
+
+    Args:
+        model: The network, in evaluation mode.
+        graph: The graph, with features as the network takes them.
+        columns: The names of the features.
+        weight: Its share in an ensemble. (default: 1)
+        temperature: Its softmax temperature in an ensemble. (default: 1)
+    """
+
+    model: Any
+    graph: Graph
+    columns: Columns
+    weight: float = 1.0
+    temperature: float = 1.0
+    _statistics: dict[int, Statistics] = field(default_factory=dict, repr=False)
+
+    def statistics(self, node: int) -> Statistics:
+        """Means and variances of batch norms that have no running ones, computed once.
+
+        Args:
+            node: The node; of separate graphs, its own counts.
+        """
+        ptr = self.graph.ptr
+        number = 0 if ptr is None else int(torch.searchsorted(ptr, node, right=True)) - 1
+        if number not in self._statistics:
+            self._statistics[number] = _batch_statistics(self.model, self.graph, number)
+        return self._statistics[number]
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A model of an ensemble that cannot be explained, such as trees. Its part stays as it is."""
+
+    name: str
+    weight: float
+    predictions: Tensor  # calibrated, [nodes, outputs]
+
+
+def network_parts(model: Module, graph: Graph, columns: Columns | None = None) -> list[Part]:
+    """The networks of a model, those that count most first.
+
+    Args:
+        model: A network or an ensemble.
+        graph: The graph as the model takes it.
+        columns: The names of the features. (default: their numbers)
+    """
+    model.eval()
+    if not isinstance(model, Ensemble):
+        if not isinstance(model, NETWORKS):
+            raise UsageError(
+                f"a {type(model).__name__} cannot be explained; an LGCN, a ResidualLGCN and an "
+                "ensemble with one of them can"
+            )
+        return [Part(model, graph, columns or Columns.of(graph.num_features))]
+    total = sum(part.weight for part in model.parts)
+    found = []
+    for part in model.parts:
+        if isinstance(part.model, NETWORKS):
+            names = columns
+            if part.spec.structure is not None or names is None:
+                names = Columns.of(
+                    part.spec.num_features,
+                    graph.encoder,
+                    part.spec.structure,
+                    None if columns is None else columns.features,
+                )
+            prepared = part.spec.prepare(graph)
+            share = part.weight / total
+            found.append(Part(part.model, prepared, names, share, part.temperature))
+    if not found:
+        raise UsageError(
+            "none of the models of this run can be explained: "
+            + ", ".join(f"{part.name} ({type(part.model).__name__})" for part in model.parts)
+        )
+    return sorted(found, key=lambda part: -part.weight)
+
+
+def fixed_parts(model: Module, graph: Graph) -> list[Fixed]:
+    """The models of an ensemble that cannot be explained."""
+    if not isinstance(model, Ensemble):
+        return []
+    total = sum(part.weight for part in model.parts)
+    return [
+        Fixed(
+            part.name,
+            part.weight / total,
+            calibrated(predict(part.model, part.spec.prepare(graph)), model.task, part.temperature),
+        )
+        for part in model.parts
+        if not isinstance(part.model, NETWORKS)
+    ]
+
+
+def _batch_statistics(model: Module, graph: Graph, number: int) -> Statistics:
+    """Runs the network on a whole graph, if it has such norms, and notes what they see."""
+    norms = [
+        module
+        for module in model.modules()
+        if isinstance(module, BatchNorm) and module.running_mean is None
+    ]
+    found: Statistics = {}
+
+    def note(norm: Module, inputs: tuple[Tensor]) -> None:
+        found[norm] = (inputs[0].mean(0), inputs[0].var(0, correction=0))
+
+    if norms:
+        if graph.ptr is not None:
+            graph = graph.subgraph(torch.arange(*graph.ptr[number : number + 2].tolist()))
+        hooks = [norm.register_forward_pre_hook(note) for norm in norms]
+        try:
+            with torch.no_grad():
+                model(graph.features(), graph)
+        finally:
+            for hook in hooks:
+                hook.remove()
+    return found

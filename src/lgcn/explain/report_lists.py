@@ -1,0 +1,209 @@
+"""Contributions as lists of plain values, largest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lgcn.explain.columns import Columns
+from lgcn.explain.contributions import Contributions, Share
+from lgcn.nn.residual import ResidualLGCN
+
+DETAILED = 20  # nodes, largest first, whose columns are listed
+PLACES = 5  # strongest places of a selected neighbour
+DRIVERS = 3  # columns that are listed per node and per hidden unit
+
+NodeId = Callable[[int], Any]
+
+
+def by_node(found: Contributions, scale: float, node_id: NodeId) -> list[dict[str, Any]]:
+    """What the features of each node add."""
+    total: dict[int, float] = {}
+    hops: dict[int, int] = {}
+    for share in found.shares:
+        distance = _distances(share)
+        for local, (node, value) in enumerate(
+            zip(share.field.nodes.tolist(), share.by_node.tolist(), strict=True)
+        ):
+            total[node] = total.get(node, 0.0) + value * scale
+            hops[node] = min(distance[local], hops.get(node, distance[local]))
+    ranked = sorted(total, key=lambda node: (-abs(total[node]), node))
+    entries = [
+        {"node": node_id(node), "contribution": total[node], "hops": hops[node]}
+        for node in ranked
+        if total[node] != 0 or hops[node] == 0
+    ]
+    for entry, node in list(zip(entries, ranked, strict=False))[:DETAILED]:
+        columns: dict[str, float] = {}
+        for share in found.shares:
+            place = (share.field.nodes == node).nonzero().flatten()
+            for name, value in _columns(share, share.by_feature(place)).items():
+                columns[name] = columns.get(name, 0.0) + value * scale
+        entry["columns"] = [
+            {"column": name, "contribution": columns[name]}
+            for name in _ranked(columns)[:DRIVERS]
+            if columns[name] != 0
+        ]
+    return entries
+
+
+def by_edge(found: Contributions, scale: float, node_id: NodeId) -> list[dict[str, Any]]:
+    """What each edge adds. Both directions of an edge are one entry, which points to the root."""
+    total: dict[tuple[int, int], float] = {}
+    hops: dict[tuple[int, int], int] = {}
+    for share in found.shares:
+        graph, nodes, distance = share.field.graph, share.field.nodes.tolist(), _distances(share)
+        row = torch.arange(graph.num_nodes).repeat_interleave(graph.rowptr.diff().long())
+        for source, target, value in zip(
+            graph.col.tolist(), row.tolist(), share.by_edge.tolist(), strict=True
+        ):
+            if source == target:
+                continue
+            near, far = sorted((source, target))  # nodes are numbered by distance
+            pair = (nodes[far], nodes[near])
+            if pair not in total and (pair[1], pair[0]) in total:  # another network's numbering
+                pair = (pair[1], pair[0])
+            total[pair] = total.get(pair, 0.0) + value * scale
+            hops[pair] = distance[near]
+    ranked = sorted(total, key=lambda pair: (-abs(total[pair]), pair))
+    return [
+        {
+            "source": node_id(pair[0]),
+            "target": node_id(pair[1]),
+            "contribution": total[pair],
+            "hops": hops[pair],
+        }
+        for pair in ranked
+        if total[pair] != 0 or hops[pair] == 0
+    ]
+
+
+def by_column(found: Contributions, scale: float) -> list[dict[str, Any]]:
+    """What each column of the table adds, and its features."""
+    total: dict[str, float] = {}
+    features: dict[str, dict[str, float]] = {}
+    for share in found.shares:
+        names, added = share.part.columns, share.by_feature()
+        for place in added.nonzero().flatten().tolist():
+            column, feature = names.names[names.column[place]], names.features[place]
+            value = float(added[place]) * scale
+            total[column] = total.get(column, 0.0) + value
+            inside = features.setdefault(column, {})
+            inside[feature] = inside.get(feature, 0.0) + value
+    return [
+        {
+            "column": name,
+            "contribution": total[name],
+            "features": [
+                {"feature": feature, "contribution": features[name][feature]}
+                for feature in _ranked(features[name])
+            ]
+            if list(features[name]) != [name]
+            else [],
+        }
+        for name in _ranked(total)
+    ]
+
+
+def selections(
+    found: Contributions, scale: float, node_id: NodeId
+) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+    """What each LGCL selected for the node, and the columns that drive the hidden units named."""
+    share = next((share for share in found.shares if share.chosen), None)
+    if share is None:
+        return [], {}
+    layers: list[dict[str, Any]] = []
+    named: dict[str, int | None] = {}
+    for number, (chosen, places) in enumerate(zip(share.chosen, share.places, strict=True), 1):
+        conv = chosen.layer
+        node, value = chosen.node[0], chosen.value[0]
+        added = places[1 : conv.k + 1] * scale
+        neighbours = []
+        for local in torch.unique(node).tolist():
+            if local < 0:
+                continue
+            here = node == local
+            strongest = (
+                torch.where(here, added.abs(), -1.0)
+                .flatten()
+                .argsort(descending=True, stable=True)[: min(PLACES, int(here.sum()))]
+            )
+            listed = []
+            for place in strongest.tolist():
+                rank, unit = divmod(place, conv.in_channels)
+                name, column = _unit_name(share, number, unit)
+                named[name] = column
+                listed.append(
+                    {
+                        "feature": name,
+                        "rank": rank + 1,
+                        "value": float(value[rank, unit]),
+                        "contribution": float(added[rank, unit]),
+                    }
+                )
+            neighbours.append(
+                {
+                    "node": node_id(int(share.field.nodes[local])),
+                    "count": int(here.sum()),
+                    "first": int(here[0].sum()),
+                    "contribution": float(added[here].sum()),
+                    "places": listed,
+                }
+            )
+        neighbours.sort(key=lambda entry: -entry["count"])
+        layers.append(
+            {
+                "layer": number,
+                "k": conv.k,
+                "features": conv.in_channels,
+                "filled": int((node >= 0).sum()),
+                "neighbours": neighbours,
+            }
+        )
+    units = {name: _drivers(share, unit) for name, unit in named.items() if unit is not None}
+    return layers, units
+
+
+def _unit_name(share: Share, layer: int, unit: int) -> tuple[str, int | None]:
+    """The name of a feature that an LGCL reads, and its number among the embedding's units."""
+    model = share.part.model
+    width = model.first_layer.out_channels
+    if isinstance(model, ResidualLGCN):
+        return (f"unit {unit}", unit) if layer == 1 else (f"layer {layer - 1}, unit {unit}", None)
+    if unit < width:
+        return f"unit {unit}", unit
+    unit -= width
+    for number, (before, _) in enumerate(model.lgcls(), 1):
+        if unit < before.out_channels:
+            return f"LGCL {number}, unit {unit}", None
+        unit -= before.out_channels
+    raise AssertionError(unit)
+
+
+def _drivers(share: Share, unit: int) -> list[str]:
+    """The features with the largest weights in a unit of the embedding."""
+    weight = share.part.model.first_layer.weight[:, unit].detach()
+    order = weight.abs().argsort(descending=True, stable=True)[:DRIVERS]
+    return [share.part.columns.features[place] for place in order.tolist()]
+
+
+def _columns(share: Share, added: Tensor) -> dict[str, float]:
+    """Contributions of features, added up by column."""
+    names: Columns = share.part.columns
+    total = added.new_zeros(len(names.names)).index_add_(0, torch.from_numpy(names.column), added)
+    return {names.names[place]: float(total[place]) for place in total.nonzero().flatten().tolist()}
+
+
+def _distances(share: Share) -> list[int]:
+    """The distance of each node from the root."""
+    found: list[int] = []
+    for hops, reach in enumerate(share.field.reach):
+        found += [hops] * (reach - len(found))
+    return found
+
+
+def _ranked(values: dict[str, float]) -> list[str]:
+    return sorted(values, key=lambda name: (-abs(values[name]), name))

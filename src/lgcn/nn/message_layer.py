@@ -1,0 +1,124 @@
+"""What PyG sees of a layer that reads neighbours: message passing whose edges can be masked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch_geometric.nn import MessagePassing
+
+from lgcn.errors import UsageError
+from lgcn.graph import Graph
+from lgcn.graph.csr import CSR
+from lgcn.nn.edges import Edges, GivenEdges, edge_of_entry
+from lgcn.nn.rows import AdjacencyOptions, RowLayer
+from lgcn.ops.plain import exports_to_onnx
+
+
+class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
+    """A layer of which PyG's tools know that it sends messages along edges.
+
+    `to_hetero` makes one copy per relation, and the explainers of `torch_geometric.explain` can
+    mask edges: the message of an edge is multiplied by the edge's entry in the mask. Degrees of the
+    normalisation and denominators of means stay those of the unmasked graph, and self-loops that
+    the layer adds are not masked. The mask follows the edges of the given `edge_index`, or of
+    `lgcn.Graph.edge_index`.
+
+    The layer computes by operators of its own: `propagate` is not called, and neither are its
+    hooks.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(aggr=None)
+
+    @property
+    def adjacency_options(self) -> AdjacencyOptions:
+        """The adjacency that this layer reads, as arguments of `lgcn.Graph.adjacency`."""
+        raise NotImplementedError
+
+    # PyG's property also replaces `propagate`, for layers that call PyG's.
+    @property
+    def explain(self) -> bool | None:
+        """Whether an explainer masks the edges; `False` keeps explainers from doing so."""
+        return self._explain
+
+    @explain.setter
+    def explain(self, value: bool | None) -> None:
+        self._explain = value
+
+    def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
+        """Does nothing: PyG would write a file of code for a `propagate` that is not called."""
+
+    def entry_mask(self, edges: Edges | CSR) -> Tensor | None:
+        """The factor of each entry of the adjacency, `None` if nobody masks edges.
+
+        Args:
+            edges: What the layer was called with. For a `CSR`, the mask follows its entries.
+        """
+        if not self._explain or self._edge_mask is None:
+            return None
+        mask: Any = self._edge_mask
+        if self._apply_sigmoid:
+            mask = mask.sigmoid()
+        if isinstance(edges, CSR):
+            edge, count = None, edges.col.numel()
+        else:
+            edge = edge_of_entry(edges, **self.adjacency_options)
+            count = edges.num_edges
+        if mask.shape != (count,):
+            raise ValueError(
+                f"an edge mask must have one entry per edge ({count}), got shape {list(mask.shape)}"
+            )
+        # Entry -1, the last one, is that of self-loops that were added.
+        factor: Tensor = mask if edge is None else torch.cat([mask, mask.new_ones(1)])[edge]
+        return factor
+
+    def check_blocks(self) -> None:
+        """Raises UsageError if the edges are masked."""
+        if self._explain:
+            raise UsageError("edges cannot be masked while a graph is computed block by block")
+
+
+def times(adjacency: CSR, mask: Tensor | None) -> CSR:
+    """The adjacency with masked entries."""
+    if mask is None:
+        return adjacency
+    return CSR(adjacency.rowptr, adjacency.col, adjacency.values(mask.dtype) * mask)
+
+
+def as_edges(
+    model: Module, x: Tensor, edge_index: Edges | Tensor, edge_weight: Tensor | None
+) -> Edges:
+    """The edges that a network was called with, as its layers take them.
+
+    Args:
+        model: The network, whose layers may be masked.
+        x: Node features.
+        edge_index: A graph, which is returned; PyG's [2, E] tensor; or a sparse adjacency.
+        edge_weight: Edge weights, if `edge_index` is a tensor.
+    """
+    if isinstance(edge_index, Graph | GivenEdges):
+        if edge_weight is not None:
+            raise ValueError("edge_weight must be None with a Graph, which holds its own weights")
+        return edge_index
+    if needs_tracing(edge_index, model, x):
+        return GivenEdges(edge_index, x.size(0), x.size(0), edge_weight)
+    return Graph.as_given(edge_index, x.size(0), edge_weight=edge_weight)
+
+
+def needs_tracing(edge_index: Tensor, model: Module, x: Tensor) -> bool:
+    """Whether `GivenEdges` must sort the edges: torch traces the model, or its edges are masked.
+
+    Raises ValueError for what cannot be exported.
+    """
+    if torch.compiler.is_exporting() and x.layout != torch.strided:
+        raise ValueError(f"x must be dense to be exported, got {x.layout}: use x.to_dense()")
+    if exports_to_onnx() and model.training:
+        raise ValueError("ONNX has no dropout by our rules: call model.eval() before the export")
+    if isinstance(edge_index, Tensor) and edge_index.layout != torch.strided:
+        return False
+    if torch.compiler.is_compiling():
+        return True
+    return any(isinstance(layer, MessageLayer) and layer.explain for layer in model.modules())

@@ -1,0 +1,183 @@
+"""The parts of a report about single nodes: the map, the tables of nodes, and the drawer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lgcn.report.facts import Facts
+from lgcn.report.figures import absent, percent, section, side_by_side
+from lgcn.report.html import Html, join, name, table, tag
+from lgcn.report.node_results import SPLITS
+from lgcn.report.sample import SEED
+from lgcn.report.score_sections import SPLIT_NAMES
+
+COLOURS = {
+    "true": "true label",
+    "predicted": "prediction",
+    "confidence": "confidence",
+    "error": "error",
+    "split": "split",
+}
+
+
+def sample_text(facts: Facts) -> str:
+    """Which nodes are shown one by one."""
+    sample = facts.sample
+    if sample.complete:
+        return f"All {sample.total:,} nodes are on this page."
+    scored = (
+        f", {sample.scored:,} of them labelled {SPLIT_NAMES[facts.main]} nodes"
+        if facts.main
+        else ""
+    )
+    return (
+        f"A sample of {len(sample.nodes):,} of {sample.total:,} nodes is on this page{scored} "
+        f"(seed {SEED}). The nodes of the tables below are always in it. Scores and charts above "
+        "are about all nodes."
+    )
+
+
+def node_map(facts: Facts) -> Html:
+    """The map of the embeddings, with its controls, and the search."""
+    search = tag(
+        "form",
+        tag("label", "Search a node by its id", for_="search"),
+        tag("input", type="search", id="search", autocomplete="off", spellcheck="false"),
+        tag("ul", id="results", class_="results", aria_label="Nodes that were found"),
+        tag("span", id="found", class_="help", role="status"),
+        id="search-form",
+        role="search",
+    )
+    if isinstance(facts.maps, str):
+        return section(
+            "map",
+            "Nodes",
+            absent(facts.maps),
+            tag("div", search, class_="controls"),
+            intro=sample_text(facts),
+        )
+    modes = dict(COLOURS)
+    if facts.task == "regression":
+        del modes["confidence"]
+    if not facts.results.known[facts.sample.nodes].any():
+        del modes["true"], modes["error"]
+    colour = _select("map-colour", "Colour", modes)
+    layout = None
+    if len(facts.maps) > 1:
+        options = {str(place): found.name for place, found in enumerate(facts.maps)}
+        layout = _select("map-layout", "Layout", options)
+    buttons = [
+        ("zoom-in", "+", "Zoom in"),
+        ("zoom-out", "-", "Zoom out"),
+        ("zoom-reset", "○", "Show all"),
+    ]
+    keys = (
+        "Drag to move. The wheel zooms after a click on the map; on a phone, two fingers do. Arrow "
+        "keys go from node to node, Enter shows one, + and - zoom, 0 shows all."
+    )
+    canvas = tag(
+        "canvas",
+        id="map-canvas",
+        tabindex="0",
+        role="application",
+        aria_label=f"Map of {len(facts.sample.nodes)} nodes by their embeddings",
+        aria_describedby="map-help",
+    )
+    zoom = tag(
+        "div",
+        [
+            tag("button", sign, type="button", class_="quiet", id=key, aria_label=text)
+            for key, sign, text in buttons
+        ],
+        class_="zoom",
+    )
+    intro = join(
+        "Nodes with similar embeddings lie close to each other. Embeddings are what the last layer "
+        "sees. ",
+        sample_text(facts),
+    )
+    return section(
+        "map",
+        "Map of the nodes",
+        tag("div", search, colour, layout, class_="controls"),
+        tag("div", canvas, tag("div", id="tip", hidden=True), zoom, class_="map"),
+        tag("ul", id="legend", class_="legend", aria_label="Legend; a click shows one group alone"),
+        tag("p", facts.maps[0].about, id="map-about", class_="help"),
+        tag("p", keys, id="map-help", class_="help"),
+        tag("p", id="map-status", class_="hidden", role="status"),
+        intro=intro,
+    )
+
+
+def _select(key: str, label: str, options: dict[str, str]) -> Html:
+    inside = [tag("option", text, value=value) for value, text in options.items()]
+    return tag("div", tag("label", label, for_=key), tag("select", inside, id=key))
+
+
+def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
+    """The least certain and the wrong nodes."""
+    place_of = {node: place for place, node in enumerate(facts.sample.nodes.tolist())}
+    nodes = data["nodes"]
+
+    def label(value: Any) -> str:
+        if value is None or value == -1:
+            return "unknown"
+        if facts.task == "regression":
+            return f"{value:.5g}"
+        if isinstance(value, list):
+            return ", ".join(data["classes"][part] for part in value) or "no label"
+        return str(data["classes"][value])
+
+    def row(node: int) -> list[Any]:
+        place = place_of[node]
+        wrong = nodes["wrong"][place]
+        split = facts.results.split[node]
+        button = tag(
+            "button", name(nodes["id"][place]), type="button", class_="node", data_node=place
+        )
+        cells: list[Any] = [
+            button,
+            name(label(nodes["true"][place])),
+            name(label(nodes["predicted"][place])),
+        ]
+        if facts.task == "regression":
+            cells.append((f"{wrong:+.5g}", wrong))
+        else:
+            sure = float(facts.results.confidence[node])
+            cells.append((percent(sure), f"{sure:.6f}"))
+            if facts.task == "multilabel":
+                cells.append(("-" if wrong is None else str(wrong), -1 if wrong is None else wrong))
+        return [*cells, SPLIT_NAMES[SPLITS[split]] if split >= 0 else "none"]
+
+    heads = ["node", "true", "predicted"]
+    heads += ["error"] if facts.task == "regression" else ["confidence"]
+    heads += ["wrong labels"] if facts.task == "multilabel" else []
+    heads.append("split")
+    numbers = (3, 4) if facts.task == "multilabel" else (3,)
+    split = SPLIT_NAMES[facts.main] if facts.main else "test"
+    titles = {
+        "classification": f"Wrong {split} nodes, the most confident first",
+        "multilabel": f"{split.capitalize()} nodes with the most wrong labels",
+        "regression": f"{split.capitalize()} nodes with the largest errors",
+    }
+    options: dict[str, Any] = {"numbers": numbers, "sortable": True, "hide_caption": True}
+
+    def listed(title: str, chosen: Any, none: str) -> Html:
+        rows = [row(node) for node in chosen.tolist()]
+        content = table(heads, rows, caption=title, **options) if rows else absent(none)
+        return tag("div", tag("h3", title), content)
+
+    none = "There is none." if facts.main else "There are no labelled nodes."
+    if facts.task == "regression":
+        sure = absent("The interval of a regression is equally wide for all nodes.")
+    else:
+        title = "Least certain nodes outside the training set"
+        sure = listed(title, facts.listed.uncertain, "All nodes were used for training.")
+    parts = side_by_side(listed(titles[facts.task], facts.listed.wrong, none), sure)
+    intro = "A click on an id shows the node with its neighbourhood."
+    return section("nodes", "Nodes to look at", parts, intro=intro)
+
+
+def drawer() -> Html:
+    """Where a node is shown; the page's scripts fill it."""
+    return tag("dialog", id="node", aria_labelledby="node-title")

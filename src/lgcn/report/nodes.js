@@ -1,0 +1,212 @@
+// The nodes of a report: their labels as text and colour, and the drawer that shows one of them.
+const nodes = data.nodes;
+const SPLITS = ["training", "validation", "test"];
+const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const plain = (value) => (value === null ? "unknown" : String(Number(value.toPrecision(5))));
+
+// A true or predicted label as text: a class, several labels, or a number.
+function labelText(value) {
+  if (value === null || value === -1) return "unknown";
+  if (data.task === "regression") return plain(value);
+  if (Array.isArray(value)) return value.length ? value.map((place) => data.classes[place]).join(", ") : "no label";
+  return data.classes[value];
+}
+const splitText = (i) => (nodes.split[i] < 0 ? "none" : SPLITS[nodes.split[i]]);
+const confidenceText = (i) => (nodes.confidence[i] === null ? "-" : percent(nodes.confidence[i]));
+
+// Whether a node is right: true, false, or null if the truth is not known. A number is never right.
+function isRight(i) {
+  if (data.task === "regression" || nodes.wrong[i] === null) return null;
+  return nodes.wrong[i] === 0;
+}
+function outcomeText(i) {
+  if (nodes.wrong[i] === null) return "truth unknown";
+  if (data.task === "regression") return `${nodes.wrong[i] > 0 ? "+" : ""}${plain(nodes.wrong[i])} off`;
+  if (data.task === "multilabel") return nodes.wrong[i] === 0 ? "all labels right" : `${nodes.wrong[i]} labels wrong`;
+  return nodes.wrong[i] === 0 ? "right" : "wrong";
+}
+
+// The colour of a class: classes beyond the palette share the last colour.
+const PALETTE = 8;
+function classColour(value) {
+  const place = Array.isArray(value) ? (value.length ? value[0] : -1) : value;
+  if (data.task === "regression" || place === null || place < 0) return "--line";
+  const rank = data.ranks[place];
+  return `--c${rank < PALETTE - 1 ? rank : PALETTE - 1}`;
+}
+
+// An id as a shell takes it.
+const shellWord = (text) => (/^[\w.,:@%+/][\w.,:@%+/-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+const drawer = byId("node");
+const seen = []; // the nodes shown before this one
+let current = null;
+let layer = 0;
+let opener = null;
+const onNode = []; // called with the number of the node that is shown, or null
+
+function showNode(i, { back = false } = {}) {
+  if (i === undefined || i < 0 || i >= data.sampled) return;
+  if (!drawer.open) opener = document.activeElement;
+  else if (!back && current !== null && current !== i) seen.push(current);
+  current = i;
+  drawDrawer();
+  if (!drawer.open) drawer.show();
+  drawer.scrollTop = 0;
+  byId("node-title").focus();
+  onNode.forEach((tell) => tell(i));
+}
+function closeNode() {
+  drawer.close();
+  seen.length = 0;
+  current = null;
+  onNode.forEach((tell) => tell(null));
+  (opener && opener.isConnected ? opener : byId("map-canvas"))?.focus();
+}
+
+const neighboursOf = (i) => {
+  const found = [];
+  for (let e = data.near.ptr[i]; e < data.near.ptr[i + 1]; e++)
+    found.push({ node: data.near.node[e], shares: data.near.shares.map((part) => part[e] / 1000) });
+  return found;
+};
+
+function nodeButton(i, label) {
+  if (i >= data.sampled) return nameOf(label ?? nodes.id[i]);
+  return el("button", { type: "button", class: "node", onclick: () => showNode(i) }, nameOf(label ?? nodes.id[i]));
+}
+
+function drawDrawer() {
+  const i = current;
+  const near = neighboursOf(i);
+  const [own, ...others] = near;
+  const title = el("h2", { id: "node-title", tabindex: "-1" }, "Node ", nameOf(nodes.id[i]));
+  const buttons = el("span", {},
+    seen.length ? el("button", { type: "button", class: "quiet", id: "node-back", onclick: () => showNode(seen.pop(), { back: true }) }, "Back") : null,
+    " ", el("button", { type: "button", class: "quiet", id: "node-close", onclick: closeNode, "aria-label": "Close the node" }, "Close"));
+  const facts = el("dl", { class: "facts" });
+  const fact = (what, value) => facts.append(el("dt", {}, what), el("dd", {}, nameOf(value)));
+  fact("true", labelText(nodes.true[i]));
+  fact("predicted", labelText(nodes.predicted[i]));
+  if (data.task !== "regression") fact("confidence", confidenceText(i));
+  fact("outcome", outcomeText(i));
+  fact("split", splitText(i));
+  fact("neighbours", data.near.degree[i].toLocaleString("en"));
+  const parts = [
+    el("div", { class: "bar" }, title, buttons),
+    facts,
+    el("h3", {}, "Neighbourhood"),
+    layerButtons(),
+    picture(i, own, others),
+    note(i, others),
+    neighbourTable(i, own, others),
+    el("p", { class: "help" }, data.explain ? "What each neighbour and column contributes to the prediction: " : null,
+      data.explain ? el("code", {}, `${data.explain} ${shellWord(nodes.id[i])}`) : null)];
+  drawer.replaceChildren(...parts.filter((part) => part !== null));
+}
+
+function layerButtons() {
+  if (data.near.layers.length < 2) return null;
+  const choose = (place) => { layer = place; drawDrawer(); byId(`layer-${place}`).focus(); };
+  return el("p", { class: "layers", role: "group", "aria-label": "Layer that the picture shows" },
+    ...data.near.layers.map((name, place) =>
+      el("button", { type: "button", class: "quiet", id: `layer-${place}`, "aria-pressed": String(place === layer), onclick: () => choose(place) }, name)));
+}
+
+// The node in the middle, its neighbours around it; the wider the line, the more of the grid it fills.
+function picture(i, own, others) {
+  const size = 360, middle = size / 2, radius = 118;
+  const layers = data.near.layers;
+  const what = layers.length ? ` Line width: share of ${layers[layer]}'s grid.` : "";
+  const svg = el("svg", { viewBox: `0 30 ${size} ${size - 60}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${others.length} neighbours.${what}`, id: "picture" });
+  const most = Math.max(0.001, ...others.map((one) => one.shares[layer] ?? 0));
+  others.forEach((one, place) => {
+    const angle = (2 * Math.PI * place) / others.length - Math.PI / 2;
+    const ring = others.length > 12 && place % 2 ? radius - 30 : radius;
+    const [x, y] = [middle + ring * Math.cos(angle), middle + ring * Math.sin(angle)];
+    const share = one.shares[layer];
+    const selected = share === undefined || share > 0;
+    svg.append(el("line", {
+      x1: middle, y1: middle, x2: x, y2: y, stroke: selected ? "var(--soft)" : "var(--line)",
+      "stroke-width": share ? 1 + (7 * share) / most : 1, "stroke-dasharray": selected ? null : "3 4",
+    }));
+    svg.append(dot(one.node, x, y, 8, share === undefined ? null : share));
+    const side = Math.cos(angle);
+    const text = nodes.id[one.node];
+    svg.append(el("text", {
+      x: x + 12 * side, y: y + 4 + 13 * Math.sin(angle), "aria-hidden": "true",
+      "text-anchor": Math.abs(side) < 0.3 ? "middle" : side > 0 ? "start" : "end",
+    }, text.length > 9 ? `${text.slice(0, 8)}…` : text));
+  });
+  svg.append(dot(i, middle, middle, 14, own.shares[layer] ?? null, true));
+  return svg;
+}
+
+function dot(i, x, y, r, share, isCentre = false) {
+  const reachable = i < data.sampled && !isCentre;
+  const label = `${nodes.id[i]}: predicted ${labelText(nodes.predicted[i])}, true ${labelText(nodes.true[i])}${share === null ? "" : `, fills ${percent(share)}`}`;
+  const open = () => showNode(i);
+  const fill = data.task === "regression" ? "var(--c0)" : `var(${classColour(nodes.predicted[i])})`;
+  return el("g", reachable ? { tabindex: "0", role: "button", "aria-label": label, onclick: open, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(); } } } : { role: "img", "aria-label": label },
+    el("circle", { cx: x, cy: y, r, fill, stroke: isRight(i) === false ? "var(--ink)" : "var(--paper)", "stroke-width": isRight(i) === false ? 3 : 2 }),
+    el("title", {}, label));
+}
+
+function note(i, others) {
+  const texts = [];
+  const all = data.near.degree[i];
+  if (!all) texts.push("The node has no neighbours: its prediction comes from its own features.");
+  if (others.length < all) texts.push(`${others.length} of ${all.toLocaleString("en")} neighbours are shown, those that the layers select most.`);
+  if (data.selection) texts.push(data.selection);
+  else if (all) texts.push("An LGCL fills a grid: per feature, the largest values among the neighbours. The share says how many of its positions a neighbour fills; zeros fill the rest. Dashed: not selected.");
+  if (data.task !== "regression") texts.push("Colour: prediction. Dark ring: the prediction is wrong.");
+  return el("p", { class: "help" }, texts.join(" "));
+}
+
+function neighbourTable(i, own, others) {
+  const share = (value) => el("td", { class: "number" }, percent(value));
+  const row = (one, isSelf) => el("tr", {},
+    el("th", { scope: "row" }, isSelf ? "the node itself" : nodeButton(one.node)),
+    el("td", {}, nameOf(labelText(nodes.true[one.node]))),
+    el("td", {}, nameOf(labelText(nodes.predicted[one.node]))),
+    ...one.shares.map(share));
+  const empty = data.near.empty.map((part) => part[i] / 1000);
+  const nobody = el("tr", {}, el("th", { scope: "row" }, "zeros"), el("td", {}, "-"), el("td", {}, "-"), ...empty.map(share));
+  const heads = ["neighbour", "true", "predicted", ...data.near.layers];
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Neighbours as a table" },
+    el("table", { id: "neighbours" }, el("caption", { class: "hidden" }, "Neighbours and the share of each layer's grid that they fill"),
+      el("thead", {}, el("tr", {}, ...heads.map((head, place) => el("th", { scope: "col", class: place > 2 ? "number" : null }, head)))),
+      el("tbody", {}, ...(own.shares.some((value) => value > 0) ? [row(own, true)] : []), ...others.map((one) => row(one, false)), ...(empty.some((value) => value > 0) ? [nobody] : []))));
+}
+
+document.addEventListener("keydown", (event) => { if (event.key === "Escape" && drawer.open) closeNode(); });
+for (const button of document.querySelectorAll("button.node[data-node]"))
+  button.addEventListener("click", () => showNode(Number(button.dataset.node)));
+
+// Search: ids that are equal come first, then those that start with the text, then those that hold it.
+function found(text) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return [];
+  const ranks = [[], [], []];
+  for (let i = 0; i < data.sampled; i++) {
+    const id = nodes.id[i].toLowerCase();
+    const place = id === wanted ? 0 : id.startsWith(wanted) ? 1 : id.includes(wanted) ? 2 : -1;
+    if (place >= 0) ranks[place].push(i);
+  }
+  return ranks.flat();
+}
+function showResults() {
+  const text = byId("search").value;
+  const all = found(text);
+  const open = (i) => { byId("results").replaceChildren(); showNode(i); };
+  byId("results").replaceChildren(...all.slice(0, 8).map((i) =>
+    el("li", {}, el("button", { type: "button", class: "node", onclick: () => open(i) }, nameOf(nodes.id[i])))));
+  const sample = data.sampled < data.total ? " in the sample" : "";
+  byId("found").textContent = text.trim() ? `${all.length.toLocaleString("en")} nodes found${sample}` : "";
+}
+byId("search").addEventListener("input", showResults);
+byId("search-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const [first] = found(byId("search").value);
+  if (first !== undefined) { byId("results").replaceChildren(); showNode(first); } else showResults();
+});

@@ -1,0 +1,251 @@
+"""The first parts of a report: the summary with all scores, and the learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lgcn.report import charts
+from lgcn.report.facts import Facts
+from lgcn.report.figures import Figures, absent, cards, percent, section, side_by_side
+from lgcn.report.html import Html, join, name, table, tag
+from lgcn.report.names import shown_name
+from lgcn.training.metric_names import FACTS, metric_text
+from lgcn.training.score_report import score_of
+
+SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "macro F1",
+    "micro_f1": "micro F1",
+    "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
+    "log_loss": "log loss",
+    "r2": "R²",
+    "rmse": "RMSE",
+    "mae": "mean absolute error",
+    "median_absolute_error": "median absolute error",
+}
+
+
+def metric_name(metric: str, task: str = "classification") -> str:
+    if metric == "accuracy" and task == "multilabel":
+        return "exact match"
+    return METRIC_NAMES.get(metric, metric)
+
+
+def score_text(metric: str, value: float | None) -> str:
+    return metric_text("mae" if metric == "median_absolute_error" else metric, value)
+
+
+def summary(facts: Facts) -> Html:
+    """What was predicted, how well, and what the graph adds."""
+    main = facts.main
+    if main is None:
+        reason = absent("The graph has no labelled nodes, so nothing can be scored.")
+        return section("summary", "Summary", tag("p", _predicts(facts)), reason)
+    report = facts.reports[main]
+    ours = score_of(report["scores"], facts.metric)
+    what = metric_name(facts.metric, facts.task)
+    items: list[tuple[Any, Any, Any]] = [
+        (
+            f"{what}, {SPLIT_NAMES[main]} nodes",
+            score_text(facts.metric, ours),
+            f"{report['nodes']:,} nodes",
+        )
+    ]
+    for title, kind, scores in _baseline_scores(facts):
+        theirs = score_of(scores, facts.metric)
+        items.append((title, score_text(facts.metric, theirs), shown_name(kind)))
+    return section(
+        "summary",
+        "Summary",
+        tag("p", _predicts(facts)),
+        cards(items),
+        tag("p", shown_text(facts.summary), class_="adds") if facts.summary is not None else None,
+        [
+            tag("p", tag("strong", "Warning: "), shown_text(text), class_="warning")
+            for text in facts.warnings
+        ],
+        absent(facts.baselines) if isinstance(facts.baselines, str) else None,
+        _all_scores(facts),
+        _notes(report),
+        _limits(facts),
+    )
+
+
+def shown_text(text: str) -> str:
+    """A sentence of a run folder, which anyone may have written."""
+    from lgcn.utils.visible_text import visible
+
+    return visible(text)
+
+
+def _predicts(facts: Facts) -> Html:
+    graph, count = facts.graph, len(facts.run.class_names)
+    kind = {
+        "classification": f"one of {count} classes",
+        "multilabel": f"which of {count} labels it has",
+        "regression": "a number",
+    }[facts.task]
+    splits = ", ".join(
+        f"{report['nodes']:,} {SPLIT_NAMES[split]}" for split, report in facts.reports.items()
+    )
+    return join(
+        "The model predicts for each node of ",
+        tag("strong", name(shown_name(graph.name))),
+        f" {kind}. The graph has {graph.num_nodes:,} nodes and {graph.num_edges:,} adjacency "
+        f"entries (an undirected edge is two). Labelled nodes: {splits or 'none'}.",
+    )
+
+
+def _simplest(facts: Facts) -> str:
+    return "mean value" if facts.task == "regression" else "majority class"
+
+
+def _baseline_scores(facts: Facts) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """What each baseline is called, its model, and its scores on the main split."""
+    if isinstance(facts.baselines, str) or facts.main is None:
+        return []
+    found = []
+    for key, title in (("features", "without the graph"), ("majority", _simplest(facts))):
+        baseline = facts.baselines.get(key)
+        if baseline and isinstance(baseline.get(facts.main), Mapping):
+            found.append((title, baseline["name"], baseline[facts.main]))
+    return found
+
+
+def _limits(facts: Facts) -> Html | None:
+    if isinstance(facts.baselines, str) or not facts.baselines["limits"]:
+        return None
+    return absent(f"Limits of the baselines: {shown_text('; '.join(facts.baselines['limits']))}.")
+
+
+def _all_scores(facts: Facts) -> Html:
+    main = facts.main
+    assert main is not None
+    columns: list[tuple[str, Mapping[str, Any]]] = [
+        (SPLIT_NAMES[split], report["scores"]) for split, report in facts.reports.items()
+    ]
+    columns += [
+        (f"{title} ({SPLIT_NAMES[main]})", scores) for title, _, scores in _baseline_scores(facts)
+    ]
+    rows = [
+        [
+            metric_name(metric, facts.task),
+            *(score_text(metric, part.get(metric)) for _, part in columns),
+        ]
+        for metric in facts.reports[main]["scores"]
+    ]
+    content = table(
+        ["metric", *(title for title, _ in columns)],
+        rows,
+        caption="All scores by split, and of the baselines",
+        numbers=range(1, len(columns) + 1),
+        hide_caption=True,
+    )
+    return tag("details", tag("summary", "All scores"), content)
+
+
+def _notes(report: Mapping[str, Any]) -> list[Html]:
+    notes: Mapping[str, str] = report.get("notes", {})
+    return [absent(f"{metric_name(metric)}: {shown_text(text)}.") for metric, text in notes.items()]
+
+
+def curves(facts: Facts, figures: Figures) -> Html:
+    """The learning curves."""
+    history = [row for row in facts.result.get("history") or [] if isinstance(row, Mapping)]
+    if len(history) < 2:
+        why = "The run has no history of epochs."
+        if "leaderboard" in facts.result:
+            why = (
+                "The model averages several networks, each with a history of its own, in "
+                "members/NAME/result.json."
+            )
+        return section("curves", "Learning curves", absent(why), leaderboard(facts))
+    best = facts.result.get("best_epoch")
+    marks = {"validation": int(best)} if isinstance(best, int) else {}
+    parts = []
+    for key, title, names in (
+        ("score", metric_name(facts.metric, facts.task), {"val_score": "validation"}),
+        ("loss", "loss", {"val_loss": "validation", "train_loss": "training"}),
+    ):
+        lines = {title_: curve_lines(facts.result, field) for field, title_ in names.items()}
+        lines = {title_: line for title_, line in lines.items() if line}
+        if not lines:
+            continue
+        share = key == "score" and FACTS[facts.metric].is_share
+        spec = charts.learning_curves(lines, title, title, share=share, best=marks)
+        rows = curve_rows(lines, share)
+        label = f"{title} over {len(history)} epochs"
+        parts.append(
+            figures.figure(
+                f"curve-{key}",
+                spec,
+                label=label,
+                heads=["epoch", *lines],
+                rows=rows,
+                caption=f"{title[:1].upper()}{title[1:]}. Dashed: the best epoch, {best}."
+                if marks
+                else title,
+            )
+        )
+    intro = f"Epoch {best} was chosen on validation nodes, of {len(history)} epochs."
+    return section(
+        "curves", "Learning curves", side_by_side(*parts), leaderboard(facts), intro=intro
+    )
+
+
+def curve_lines(result: Mapping[str, Any], field: str) -> list[dict[str, float]]:
+    """The points of a learning curve, at most a thousand."""
+    points = []
+    for row in result.get("history") or []:
+        if not isinstance(row, Mapping):
+            continue
+        epoch, value = row.get("epoch"), row.get(field)
+        if isinstance(epoch, int) and isinstance(value, int | float) and np.isfinite(value):
+            points.append({"epoch": epoch, "value": round(float(value), 6)})
+    step = -(-len(points) // 1000)
+    return points[:: max(1, step)]
+
+
+def curve_rows(lines: Mapping[str, list[dict[str, float]]], share: bool) -> list[list[Any]]:
+    """At most 50 rows of the table behind the curves."""
+    by_epoch: dict[float, dict[str, float]] = {}
+    for title, line in lines.items():
+        for point in line:
+            by_epoch.setdefault(point["epoch"], {})[title] = point["value"]
+    epochs = sorted(by_epoch)
+    epochs = epochs[:: max(1, -(-len(epochs) // 50))]
+
+    def text(value: float | None) -> str:
+        return "-" if value is None else percent(value) if share else f"{value:.4g}"
+
+    return [[int(e), *(text(by_epoch[e].get(title)) for title in lines)] for e in epochs]
+
+
+def leaderboard(facts: Facts) -> Html | None:
+    """The members of a portfolio."""
+    members = facts.result.get("leaderboard")
+    if not isinstance(members, list):
+        return None
+    rows = [
+        [
+            name(shown_name(row.get("name", ""))),
+            score_text(facts.metric, _number(row.get("val_score"))),
+            f"{_number(row.get('weight')) or 0:.2f}",
+            f"{_number(row.get('seconds')) or 0:.1f}",
+        ]
+        for row in members
+        if isinstance(row, Mapping)
+    ]
+    heads = ["member", f"validation {metric_name(facts.metric, facts.task)}", "weight", "seconds"]
+    return table(heads, rows, caption="Members of the ensemble", numbers=(1, 2, 3))
+
+
+def _number(value: Any) -> float | None:
+    """A number of a run folder, which anyone may have written; `None` if it is none."""
+    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None

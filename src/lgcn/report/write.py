@@ -1,0 +1,117 @@
+"""Writes the report of a run, or a comparison of runs, as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+from lgcn.errors import UsageError
+from lgcn.report.sample import MAX_SAMPLE, SAMPLE
+from lgcn.utils.files import atomic
+from lgcn.utils.numbers import whole_number
+
+if TYPE_CHECKING:
+    from lgcn.inference.trained_run import NewData, TrainedRun
+    from lgcn.report.compare_page import WrittenComparison
+    from lgcn.report.facts import Facts
+    from lgcn.utils.progress import OnProgress
+
+MIN_SAMPLE = 10
+
+
+class WrittenReport(NamedTuple):
+    """A report that was written.
+
+    Args:
+        path: The file.
+        size: Its bytes.
+        facts: What it shows.
+    """
+
+    path: Path
+    size: int
+    facts: Facts
+
+
+def write_report(
+    run: TrainedRun | str | Path,
+    path: str | Path | None = None,
+    *,
+    sample: int = SAMPLE,
+    memory: str | int | None = None,
+    on_progress: OnProgress | None = None,
+    **data: Unpack[NewData],
+) -> WrittenReport:
+    """Writes a report of a trained run: one HTML file that needs no network.
+
+    Args:
+        run: The run, or its folder.
+        path: The file. (default: `report.html` in the run folder)
+        sample: How many nodes are shown one by one, from 10 to 10,000. Scores and charts are about
+            all nodes. (default: 3000)
+        memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
+        **data: New data, see `lgcn.inference.trained_run.NewData`. (default: the graph of the
+            training)
+    """
+    from lgcn.inference.trained_run import load_run
+
+    whole_number("sample", sample, MIN_SAMPLE, MAX_SAMPLE)
+    if isinstance(run, str | Path):
+        run = load_run(run)
+    target = run.folder / "report.html" if path is None else Path(path)
+    check_page_path(target)
+    from lgcn.report.facts import collect
+    from lgcn.report.report_page import report_page
+
+    facts, scores = collect(run, sample=sample, memory=memory, on_progress=on_progress, **data)
+    text = report_page(facts, scores)
+    size = write_page(target, text, follow=path is not None)
+    return WrittenReport(target, size, facts)
+
+
+def write_comparison(
+    runs: Sequence[str | Path],
+    path: str | Path = "comparison.html",
+    *,
+    memory: str | int | None = None,
+    on_progress: OnProgress | None = None,
+) -> WrittenComparison:
+    """Writes a page that puts runs side by side; the first one is what others are compared with.
+
+    Args:
+        runs: The run folders, two to eight.
+        path: The file. (default: `"comparison.html"`)
+        memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
+    """
+    target = Path(path)
+    check_page_path(target)
+    from lgcn.report.compare_facts import compare
+    from lgcn.report.compare_page import WrittenComparison, comparison_page
+
+    facts = compare(runs, memory=memory, on_progress=on_progress)
+    size = write_page(target, comparison_page(facts))
+    return WrittenComparison(target, size, facts)
+
+
+def check_page_path(path: Path) -> None:
+    """Raises UsageError if the file cannot be a page."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"path must end in .html, got {path}")
+    if path.is_dir():
+        raise UsageError(f"path must be a file, got the folder {path}")
+
+
+def write_page(path: Path, text: str, *, follow: bool = True) -> int:
+    """Writes a page completely or not at all; gives its size in bytes.
+
+    Args:
+        path: The file.
+        text: The page.
+        follow: Whether a link is followed: not in a run folder, which may come from a stranger.
+    """
+    content = text.encode("utf-8")
+    options: dict[str, Any] = {"follow": follow}
+    with atomic(path, **options) as temporary:
+        temporary.write_bytes(content)
+    return len(content)
