@@ -272,3 +272,23 @@ def test_a_link_in_a_run_folder_is_not_followed(
     write_report(run, sample=20)
     assert mine.read_text() == "important"
     assert not (run / "report.html").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {
+            "history": ["x", {"epoch": "one"}, {"epoch": 1, "val_score": "high"}, {"epoch": 2}],
+            "leaderboard": [7, {"name": ["<b>"], "val_score": "x", "seconds": {}}],
+        },
+        {"history": {"epoch": 1}, "leaderboard": "none"},
+    ],
+)
+def test_a_run_folder_that_somebody_changed_is_no_failure(
+    found: dict[str, Any], trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = changed(trained(), tmp_path / "run")
+    result = json.loads((run / "result.json").read_text()) | found
+    (run / "result.json").write_text(json.dumps(result))
+    page = write_report(run, sample=20).path.read_text("utf-8")
+    assert "<b>" not in page
