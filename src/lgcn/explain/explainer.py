@@ -244,10 +244,9 @@ class NodeExplainer:
         if not any(share.chosen for share in found.shares):
             notes.append("the model has no LGCL, so nothing is selected")
         if len(self.parts) > 1:
-            named = type(self.parts[0].model).__name__
             notes.append(
-                f"{len(self.parts)} networks are averaged; `selected` is that of the {named} "
-                f"with the largest share that has LGCLs"
+                f"{len(self.parts)} networks are averaged; the selections are those of the one "
+                "with LGCLs that counts most"
             )
         return tuple(notes)
 
