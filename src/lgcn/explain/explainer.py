@@ -12,7 +12,13 @@ from torch.nn import Module
 
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.explain.columns import Columns
-from lgcn.explain.contributions import NO_EDGES, NO_FEATURES, Contributions, contributions
+from lgcn.explain.contributions import (
+    NO_EDGES,
+    NO_FEATURES,
+    Contributions,
+    contributions,
+    threads_for,
+)
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.parts import fixed_parts, network_parts
 from lgcn.explain.report_lists import by_column, by_edge, by_node, selections
@@ -134,10 +140,51 @@ class NodeExplainer:
             choose=choose,
         )
 
+    def important_edges(
+        self, node: int, target: int | None = None, *, thorough: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Ranks edges by how much a prediction depends on them, for or against it.
+
+        Contributions say what each edge adds; the ranking says which few edges to keep or to cut.
+        It is for a single network.
+
+        Args:
+            node: The node number.
+            target: The number of the output. (default: as in `explain`)
+            thorough: Try the first edges in the network, for classes; takes several times as long.
+                (default: `False`)
+
+        Returns:
+            The places of the edges in the graph's adjacency, and their importance.
+        """
+        if self.averaged:
+            raise UsageError("important_edges is for a single network, got an ensemble")
+        if thorough and self.spec.task != "classification":
+            raise UsageError(f"thorough is for classes, got a model for {self.spec.task}")
+        (share,) = self.contributions(node, target).shares
+        importance = share.importance
+        if thorough:
+            from lgcn.explain.edge_importance import thorough_importance
+
+            with threads_for([share.field]):
+                importance = thorough_importance(share, node)
+        return share.field.entry, importance
+
     def _explain(
         self, node: int, target: int | None, against: int | None, counterfactual: bool
     ) -> Explanation:
         found = self.contributions(node, target, against)
+        with threads_for([share.field for share in found.shares]):
+            return self._told(node, found, target, against, counterfactual)
+
+    def _told(
+        self,
+        node: int,
+        found: Contributions,
+        target: int | None,
+        against: int | None,
+        counterfactual: bool,
+    ) -> Explanation:
         scores = found.scores[0]
         chosen = self.decided(scores) if target is None else target
         scale = self.spec.target_scale if self.spec.task == "regression" else 1.0
@@ -197,10 +244,9 @@ class NodeExplainer:
         if not any(share.chosen for share in found.shares):
             notes.append("the model has no LGCL, so nothing is selected")
         if len(self.parts) > 1:
-            named = type(self.parts[0].model).__name__
             notes.append(
-                f"{len(self.parts)} networks are averaged; `selected` is that of the {named} "
-                f"with the largest share that has LGCLs"
+                f"{len(self.parts)} networks are averaged; the selections are those of the one "
+                "with LGCLs that counts most"
             )
         return tuple(notes)
 

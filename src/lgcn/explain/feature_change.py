@@ -17,7 +17,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from lgcn.explain.counterfactual import Trial
 
-FURTHEST = 3.0  # standard deviations from the mean, up to which numbers move
+FURTHEST = 2.0  # standard deviations from the mean, up to which numbers move
 COLUMNS = 10  # columns that are tried, those with the steepest slopes first
 CHANGED = 3  # columns that may change
 CHOICES = 12  # categories, words or items of a column that are tried
@@ -159,7 +159,7 @@ def _all_features(trial: Trial, own: Tensor) -> dict[str, Any]:
         (slope,) = torch.autograd.grad(margin, row)
         length = float(slope.square().sum())
         if length < 1e-12:
-            return {"changes": None, "reason": "its own features hardly affect the prediction"}
+            return {"changes": None, "reason": "the prediction does not react to its own features"}
         row = row.detach() - (1 + OVERSHOOT) * (margin.detach() / length).to(slope) * slope
     else:
         return {
