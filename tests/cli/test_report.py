@@ -9,6 +9,7 @@ import pytest
 
 from lgcn.inference import load_run
 from lgcn.report.repeat_command import repeat_command
+from lgcn.training.settings import Settings
 from tests.conftest import Output
 from tests.report.runs import KINDS, train_run
 
@@ -74,6 +75,7 @@ def test_training_ends_by_naming_the_command(lgcn_: Lgcn, run: Path, tmp_path: P
 def test_the_command_in_a_report_repeats_the_run(kind: str, lgcn_: Lgcn, tmp_path: Path) -> None:
     first = train_run(tmp_path, kind, "lr=0.02", "baselines=false")
     command = repeat_command(load_run(first).settings, str(tmp_path / "again"))
+    assert command is not None
     assert command.startswith("lgcn train --edges ")
     assert "--set lr=0.02" in command
     assert lgcn_(*shlex.split(command)[1:], "--quiet").code == 0
@@ -83,3 +85,10 @@ def test_the_command_in_a_report_repeats_the_run(kind: str, lgcn_: Lgcn, tmp_pat
     assert ours == theirs
     weights = [(folder / "model.safetensors").read_bytes() for folder in (first, again.folder)]
     assert weights[0] == weights[1]
+
+
+def test_a_run_on_a_graph_in_memory_has_no_command() -> None:
+    assert repeat_command(Settings.create(dataset="tables")) is None
+    assert repeat_command(Settings.create(dataset="cora", k=3)) == (
+        "lgcn train --dataset cora --seed 0 --set k=3 --out runs/again"
+    )

@@ -14,6 +14,7 @@ from lgcn.graph import Graph
 from lgcn.tables.from_tables import from_tables
 
 from .networks import FEATURES, build, random_graph
+from .test_contributions import ensemble
 
 
 def without(graph: Graph, pairs: list[dict[str, Any]]) -> Graph:
@@ -57,6 +58,24 @@ def test_removed_edges_change_the_class_and_none_of_them_is_superfluous(options:
             for fewer in combinations(edges["remove"], len(edges["remove"]) - 1):
                 assert predicted(model, without(graph, list(fewer)), node) == found.predicted
     assert sizes, "no example changes its class"
+
+
+def test_edges_that_change_an_ensemble_change_it():
+    model = ensemble()
+    changes = 0
+    for seed in range(4):
+        graph = random_graph(16, 30, seed=seed)
+        explainer = NodeExplainer(model, graph, spec=model.parts[0].spec)
+        for found in explainer.explain(range(0, 16, 3), counterfactual=True):
+            scores = model.of_graph(graph)[found.node]
+            assert found.predicted == str(int(scores.argmax()))
+            assert found.counterfactual is not None
+            edges = found.counterfactual["edges"]
+            if edges["remove"] is not None:
+                changes += 1
+                scores = model.of_graph(without(graph, edges["remove"]))[found.node]
+                assert str(int(scores.argmax())) == edges["predicted"] != found.predicted
+    assert changes > 0
 
 
 def test_changed_features_change_the_class_and_half_of_the_change_does_not():

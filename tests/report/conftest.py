@@ -1,15 +1,25 @@
 """One tiny trained run, its report, and a second run to compare it with, for all tests here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lgcn.report import importance
 from lgcn.report.write import WrittenReport, write_report
 from tests.report.runs import train_run
 
+EXPLAINED = 8
 READY = "return document.documentElement.dataset.ready === 'yes'"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_explanations() -> Iterator[None]:
+    """A report explains few nodes here: each takes milliseconds, and there are many reports."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importance, "EXPLAINED", EXPLAINED)
+        yield
 
 
 @pytest.fixture(scope="session")

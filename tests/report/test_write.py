@@ -14,10 +14,11 @@ from pyarrow import csv
 
 from lgcn.errors import UsageError
 from lgcn.inference import load_run
-from lgcn.report import write_report
+from lgcn.report import importance, write_report
 from lgcn.report.importance import Importance
 from lgcn.report.write import WrittenReport
 from lgcn.store.generate import generate_store
+from tests.report.conftest import EXPLAINED
 from tests.report.runs import HOSTILE, SIZE, train_run
 from tests.report.test_html import Reader
 
@@ -124,8 +125,18 @@ def test_the_columns_of_a_node_are_those_of_its_explanation(trained: Callable[..
     for kind in ("classes", "numbers"):
         explainer = load_run(trained(kind)).explainer()
         [expected] = explainer.explain([explainer.ids[7]])
-        found = explainer.column_contributions(7)
+        found, read = explainer.column_contributions(7)
         assert found == {one["column"]: one["contribution"] for one in expected.by_column}
+        assert read == expected.nodes_read
+
+
+def test_fewer_nodes_are_explained_if_their_neighbourhoods_are_large(
+    trained: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(importance, "READ_NODES", 10)
+    found = write_report(trained(), tmp_path / "page.html", sample=20).facts.importance
+    assert isinstance(found, Importance)
+    assert found.nodes == importance.LEAST_EXPLAINED < EXPLAINED
 
 
 @pytest.mark.parametrize("kind", ["labels", "numbers"])
@@ -272,3 +283,23 @@ def test_a_link_in_a_run_folder_is_not_followed(
     write_report(run, sample=20)
     assert mine.read_text() == "important"
     assert not (run / "report.html").is_symlink()
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {
+            "history": ["x", {"epoch": "one"}, {"epoch": 1, "val_score": "high"}, {"epoch": 2}],
+            "leaderboard": [7, {"name": ["<b>"], "val_score": "x", "seconds": {}}],
+        },
+        {"history": {"epoch": 1}, "leaderboard": "none"},
+    ],
+)
+def test_a_run_folder_that_somebody_changed_is_no_failure(
+    found: dict[str, Any], trained: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = changed(trained(), tmp_path / "run")
+    result = json.loads((run / "result.json").read_text()) | found
+    (run / "result.json").write_text(json.dumps(result))
+    page = write_report(run, sample=20).path.read_text("utf-8")
+    assert "<b>" not in page

@@ -166,7 +166,6 @@ def _edges(trial: Trial) -> dict[str, Any]:
     name = trial.explainer.node_id
     return {
         "remove": [{"source": name(source), "target": name(target)} for source, target in found],
-        "fewest": len(found) == 1,
         **trial.outcome(trial.without_edges(found)),
     }
 

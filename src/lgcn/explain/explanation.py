@@ -40,7 +40,9 @@ class Explanation:
             `contribution` and `places` (the strongest, each with feature, rank and value).
         units: For each hidden unit in `selected`, the columns that drive it most.
         nodes_read: Nodes whose features were read.
-        counterfactual: What would change the prediction; `None` if it was not asked for.
+        counterfactual: What would change the prediction; `None` if it was not asked for. `edges`
+            has the edges to `remove`, `features` the `changes`, both with the prediction then.
+            Either is `None`, with a `reason`, if nothing was found.
         notes: What else to know, such as parts of an ensemble that are not explained.
     """
 

@@ -159,7 +159,7 @@ def _all_features(trial: Trial, own: Tensor) -> dict[str, Any]:
         (slope,) = torch.autograd.grad(margin, row)
         length = float(slope.square().sum())
         if length < 1e-12:
-            return {"changes": None, "reason": "its own features hardly affect the prediction"}
+            return {"changes": None, "reason": "the prediction does not react to its own features"}
         row = row.detach() - (1 + OVERSHOOT) * (margin.detach() / length).to(slope) * slope
     else:
         return {

@@ -153,7 +153,7 @@ def selections(
                     "places": listed,
                 }
             )
-        neighbours.sort(key=lambda entry: -entry["count"])
+        neighbours.sort(key=lambda entry: (-entry["count"], -entry["first"]))
         layers.append(
             {
                 "layer": number,

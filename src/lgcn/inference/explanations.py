@@ -148,17 +148,21 @@ class RunExplainer:
                 on_progress("explanations", done, len(numbers))
         return found
 
-    def column_contributions(self, number: int) -> dict[str, float]:
-        """What each column adds to the prediction of a node, by its number.
+    def column_contributions(self, number: int) -> tuple[dict[str, float], int]:
+        """What each column adds to the prediction of a node, and how many nodes were read for it.
 
         It is `by_column` of the node's explanation, without the cost of the other lists.
+
+        Args:
+            number: The node number.
         """
         from lgcn.explain.report_lists import by_column
 
         found = self._explainer.contributions(number)
         spec = self._explainer.spec
         scale = spec.target_scale if spec.task == "regression" else 1.0
-        return {one["column"]: one["contribution"] for one in by_column(found, scale)}
+        added = {one["column"]: one["contribution"] for one in by_column(found, scale)}
+        return added, sum(len(share.field.nodes) for share in found.shares)
 
     def selected_neighbours(self, numbers: Any) -> list[LayerSelection]:
         """See `lgcn.selected_neighbours`; takes node numbers."""

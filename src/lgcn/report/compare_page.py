@@ -11,6 +11,7 @@ from lgcn.report.compare_facts import ComparedRun, Comparison
 from lgcn.report.figures import Figures, absent, percent, section
 from lgcn.report.html import Html, name, table, tag
 from lgcn.report.names import shown_ids, shown_name
+from lgcn.report.node_data import label_text
 from lgcn.report.page import page
 from lgcn.report.repeat_command import shown_settings
 from lgcn.report.score_sections import (
@@ -303,8 +304,7 @@ def _prediction(run: ComparedRun, node: int) -> str:
 
 def _label_names(run: ComparedRun, marked: Any) -> str:
     places = marked.nonzero().reshape(-1).tolist()
-    names = [shown_name(run.run.class_names[place]) for place in places[:12]]
-    return ", ".join(names) or "no label"
+    return label_text(places, "multilabel", [shown_name(text) for text in run.run.class_names])
 
 
 def _settings(facts: Comparison) -> Html:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+MANY_ROWS = 30  # a table of more scrolls by itself
 VOID = ("br", "hr", "input", "meta")
 
 
@@ -106,7 +107,8 @@ def table(
         tag("tbody", body),
         class_="sortable" if sortable else None,
     )
-    scrolled = tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    kind = "scroll tall" if len(rows) > MANY_ROWS else "scroll"
+    scrolled = tag("div", content, class_=kind, tabindex="0", role="region", aria_label=caption)
     # A caption would scroll away with its table, so all see a paragraph above it.
     return scrolled if hide_caption else join(tag("p", caption, class_="caption"), scrolled)
 

@@ -19,7 +19,9 @@ from lgcn.report.sample import SEED, Sample
 if TYPE_CHECKING:
     from lgcn.utils.progress import OnProgress
 
-EXPLAINED = 60  # nodes
+EXPLAINED = 60  # nodes, unless their neighbourhoods are large
+LEAST_EXPLAINED = 5
+READ_NODES = 100_000  # in the neighbourhoods of all explained nodes, about
 LISTED = 20  # columns
 
 
@@ -48,7 +50,8 @@ def importance(
 ) -> Importance | str:
     """Explains some nodes, and adds up the absolute contributions of each column.
 
-    Nodes of the main split are taken first.
+    Nodes of the main split are taken first. Fewer nodes are explained if their neighbourhoods are
+    large.
 
     Args:
         explainer: That of the run.
@@ -60,12 +63,17 @@ def importance(
     scored = results.scored[order]
     chosen = np.concatenate([order[scored], order[~scored]])[:EXPLAINED]
     totals: dict[str, float] = {}
+    done = read = 0
     try:
-        for done, node in enumerate(chosen.tolist(), 1):
-            for column, added in explainer.column_contributions(node).items():
+        for node in chosen.tolist():
+            columns, size = explainer.column_contributions(node)
+            for column, added in columns.items():
                 totals[column] = totals.get(column, 0.0) + abs(added)
+            done, read = done + 1, read + size
             if on_progress is not None:
                 on_progress("columns that matter", done, len(chosen))
+            if read > READ_NODES and done >= LEAST_EXPLAINED:
+                break
     except LGCNError as error:
         return f"The model cannot be explained: {one_line(error)}."
     if not totals:
@@ -74,8 +82,8 @@ def importance(
     every = sum(totals.values())
     rest = sum(totals[key] for key in ranked[LISTED:])
     return Importance(
-        [(shown_name(key), totals[key] / len(chosen)) for key in ranked[:LISTED]],
-        len(chosen),
+        [(shown_name(key), totals[key] / done) for key in ranked[:LISTED]],
+        done,
         max(0, len(ranked) - LISTED),
         rest / every if every else 0.0,
     )

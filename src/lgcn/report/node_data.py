@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from lgcn.report.facts import Facts
     from lgcn.report.node_results import Array
 
-MAX_LABELS = 12  # of one node, where it can have several
+# Of one node, where it can have several. One more is kept, which says that there are more.
+MAX_LABELS = 8
 SHARE_UNITS = 1000  # shares are whole numbers of so many parts
 
 
@@ -41,6 +43,7 @@ def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
     maps = [] if isinstance(facts.maps, str) else facts.maps
     return {
         "task": facts.task,
+        "labelsShown": MAX_LABELS,
         "classes": names,
         "ranks": ranks,
         "total": facts.sample.total,
@@ -77,6 +80,24 @@ def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
 def _shares(values: Array) -> list[int]:
     found: list[int] = np.rint(values * SHARE_UNITS).astype(np.int64).tolist()
     return found
+
+
+def label_text(value: Any, task: str, names: Sequence[str]) -> str:
+    """A true or predicted label of a node as text.
+
+    Args:
+        value: A class, several labels, or a number, as in `node_data`.
+        task: What is predicted.
+        names: The names of the classes.
+    """
+    if value is None or value == -1:
+        return "unknown"
+    if task == "regression":
+        return f"{value:.5g}"
+    if isinstance(value, list):
+        more = ", …" if len(value) > MAX_LABELS else ""
+        return ", ".join(names[part] for part in value[:MAX_LABELS]) + more or "no label"
+    return str(names[value])
 
 
 def _numbers(values: Array, digits: int) -> list[Any]:
@@ -122,7 +143,7 @@ def _labels(
 
 def _places(row: Any) -> list[int]:
     """The first marked labels of a node."""
-    found: list[int] = row.nonzero().reshape(-1)[:MAX_LABELS].tolist()
+    found: list[int] = row.nonzero().reshape(-1)[: MAX_LABELS + 1].tolist()
     return found
 
 

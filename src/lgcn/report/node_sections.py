@@ -7,6 +7,7 @@ from typing import Any
 from lgcn.report.facts import Facts
 from lgcn.report.figures import absent, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
+from lgcn.report.node_data import label_text
 from lgcn.report.node_results import SPLITS
 from lgcn.report.sample import SEED
 from lgcn.report.score_sections import SPLIT_NAMES
@@ -119,14 +120,8 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
     place_of = {node: place for place, node in enumerate(facts.sample.nodes.tolist())}
     nodes = data["nodes"]
 
-    def label(value: Any) -> str:
-        if value is None or value == -1:
-            return "unknown"
-        if facts.task == "regression":
-            return f"{value:.5g}"
-        if isinstance(value, list):
-            return ", ".join(data["classes"][part] for part in value) or "no label"
-        return str(data["classes"][value])
+    def label(kind: str, place: int) -> Html:
+        return name(label_text(nodes[kind][place], facts.task, data["classes"]))
 
     def row(node: int) -> list[Any]:
         place = place_of[node]
@@ -137,8 +132,8 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
         )
         cells: list[Any] = [
             button,
-            name(label(nodes["true"][place])),
-            name(label(nodes["predicted"][place])),
+            label("true", place),
+            label("predicted", place),
         ]
         if facts.task == "regression":
             cells.append((f"{wrong:+.5g}", wrong))
@@ -173,7 +168,9 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
     else:
         title = "Least certain nodes outside the training set"
         sure = listed(title, facts.listed.uncertain, "All nodes were used for training.")
-    parts = side_by_side(listed(titles[facts.task], facts.listed.wrong, none), sure)
+    wrong = listed(titles[facts.task], facts.listed.wrong, none)
+    # Lists of labels take the whole width.
+    parts = [wrong, sure] if facts.task == "multilabel" else side_by_side(wrong, sure)
     intro = "A click on an id shows the node with its neighbourhood."
     return section("nodes", "Nodes to look at", parts, intro=intro)
 

@@ -8,7 +8,10 @@ const plain = (value) => (value === null ? "unknown" : String(Number(value.toPre
 function labelText(value) {
   if (value === null || value === -1) return "unknown";
   if (data.task === "regression") return plain(value);
-  if (Array.isArray(value)) return value.length ? value.map((place) => data.classes[place]).join(", ") : "no label";
+  if (Array.isArray(value)) {
+    const names = value.slice(0, data.labelsShown).map((place) => data.classes[place]);
+    return names.length ? names.join(", ") + (value.length > names.length ? ", …" : "") : "no label";
+  }
   return data.classes[value];
 }
 const splitText = (i) => (nodes.split[i] < 0 ? "none" : SPLITS[nodes.split[i]]);

@@ -10,15 +10,18 @@ from typing import Any
 from lgcn.training.settings import TOP, Settings
 
 
-def repeat_command(settings: Settings, out: str = "runs/again") -> str:
+def repeat_command(settings: Settings, out: str = "runs/again") -> str | None:
     """The `lgcn train` that repeats a run with these settings.
 
-    Settings that are the preset's are left out.
+    Settings that are the preset's are left out. `None` if the run does not name its data, because
+    it was trained in Python on a graph in memory.
 
     Args:
         settings: Those of the run, with all automatic choices made.
         out: The folder that the command names. (default: `"runs/again"`)
     """
+    if settings.dataset == "tables" and "nodes" not in settings.dataset_options:
+        return None
     usual = Settings.create(
         dataset=settings.dataset,
         preset=settings.preset,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lgcn.report.facts import Facts
-from lgcn.report.figures import section
+from lgcn.report.figures import absent, section
 from lgcn.report.html import Html, name, tag
 from lgcn.report.names import shown_name
 from lgcn.report.repeat_command import repeat_command, shown_settings
@@ -37,6 +37,7 @@ def settings(facts: Facts) -> Html:
         "parameters": f"{result['parameters']:,}",
         "epochs": f"{result['epochs']:,}",
     }
+    command = repeat_command(run.settings)
     groups = [
         tag(
             "div",
@@ -49,7 +50,9 @@ def settings(facts: Facts) -> Html:
         "settings",
         "Settings",
         tag("h3", "Repeat the run"),
-        tag("pre", tag("code", visible(repeat_command(run.settings))), tabindex="0"),
+        absent("The run was trained in Python, on a graph that it does not name.")
+        if command is None
+        else tag("pre", tag("code", visible(command)), tabindex="0"),
         tag(
             "div",
             tag("div", tag("h4", "data"), facts_list(data)),
