@@ -84,6 +84,8 @@ def test_ids_may_be_numbers_strings_or_missing():
     numbers = NodeIds(3, lambda start, stop: np.array([10, 20, 30])[start:stop])
     assert numbers.numbers(["20", 30, np.int64(10)]) == [1, 2, 0]
     assert numbers[1] == 20
+    mixed = NodeIds(3, lambda start, stop: np.array(["a", 2.5, 7], dtype=object)[start:stop])
+    assert mixed.numbers([7, "2.5", "a"]) == [2, 1, 0]
     none = NodeIds(3)
     assert none.numbers(["2", 0]) == [2, 0]
     for wrong in ("3", "-1", "x"):

@@ -69,10 +69,9 @@ class NodeIds:
         for start, block in self._blocks():
             if not missing:
                 break
-            for place, one in enumerate(block):
-                if one in missing:
-                    missing.discard(one)
-                    self._numbers[one] = start + place
+            for place, one in _found_in(block, missing):
+                missing.discard(one)
+                self._numbers.setdefault(one, start + place)
         for one in wanted:
             if one not in self._numbers:
                 raise self._unknown(one)
@@ -90,21 +89,40 @@ class NodeIds:
             f"{self.num_nodes - 1}"
         )
 
-    def _blocks(self) -> Iterator[tuple[int, list[str]]]:
+    def _blocks(self) -> Iterator[tuple[int, Any]]:
+        """The ids as they are, with the number of the first."""
         assert self._ids is not None
         for start, stop in row_blocks(self.num_nodes, BLOCK):
-            yield start, [str(_plain(one)) for one in self._ids(start, stop)]
+            yield start, self._ids(start, stop)
 
     def _unknown(self, text: str) -> UsageError:
         known: list[str] = []
         for _, block in self._blocks():
-            known += block
+            known += [str(_plain(one)) for one in block[: COMPARED - len(known)]]
             if len(known) >= COMPARED:
                 break
-        close = difflib.get_close_matches(text, known[:COMPARED], n=3)
+        close = difflib.get_close_matches(text, known, n=3)
         hint = f"did you mean {', '.join(map(repr, close))}?" if close else ""
         first = f"ids look like {', '.join(map(repr, known[:3]))}" if known else "it is empty"
         return UsageError(f"{self.name} has no node {text!r}; {hint or first}")
+
+
+def _found_in(block: Any, wanted: set[str]) -> list[tuple[int, str]]:
+    """Which of the wanted ids are in a block of ids, and where. Millions take a moment."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        ids = block if isinstance(block, pa.Array) else pa.array(block)
+        text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+        if not text and not pa.types.is_integer(ids.type):
+            raise pa.ArrowInvalid("Arrow would write these ids in its own way")
+        ids = ids.cast(pa.large_string())
+        places = pc.indices_nonzero(pc.is_in(ids, pa.array(sorted(wanted), ids.type)))
+        return [(place, ids[place].as_py()) for place in places.to_pylist()]
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        texts = (str(_plain(one)) for one in block)
+        return [(place, one) for place, one in enumerate(texts) if one in wanted]
 
 
 class RunExplainer:
