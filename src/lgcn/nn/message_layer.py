@@ -99,7 +99,7 @@ def as_edges(
         edge_index: A graph, which is returned; PyG's [2, E] tensor; or a sparse adjacency.
         edge_weight: Edge weights, if `edge_index` is a tensor.
     """
-    if isinstance(edge_index, Graph | GivenEdges):
+    if isinstance(edge_index, (Graph, GivenEdges)):
         if edge_weight is not None:
             raise ValueError("edge_weight must be None with a Graph, which holds its own weights")
         return edge_index

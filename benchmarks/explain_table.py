@@ -1,0 +1,2 @@
+def key(record):
+    return record["dataset"], record["seed"], record["method"]
