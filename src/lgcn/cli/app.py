@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from lgcn.cli.data import data_app
 from lgcn.cli.embed import embed
 from lgcn.cli.evaluate import evaluate
+from lgcn.cli.explain import explain
 from lgcn.cli.generate import generate
 from lgcn.cli.import_ import import_
 from lgcn.cli.options import DATA, MODEL, SETTINGS
@@ -35,7 +36,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
-    *("train", "predict", "evaluate", "embed"),
+    *("train", "predict", "evaluate", "explain", "embed"),
     *("data", "import", "generate"),
     *("settings", "warmup"),
 )
@@ -74,7 +75,7 @@ def add_command(function: Callable[..., None], panel: str, name: str | None = No
         app.command(name, cls=Command, rich_help_panel=panel)(function)
 
 
-for _command in (train, predict, evaluate, embed):
+for _command in (train, predict, evaluate, explain, embed):
     add_command(_command, MODEL)
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")

@@ -29,6 +29,8 @@ _WORDS = (
     "root",
     "task",
     "path",
+    "target",
+    "against",
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|Omit|without"

@@ -41,6 +41,7 @@ from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
+    from lgcn.explain.explanation import Explanation
     from lgcn.inference import TrainedRun
     from lgcn.tables.encoder import FeatureEncoder
 
@@ -219,6 +220,45 @@ class LGCNEstimator(  # type: ignore[call-arg]
         self.fit(X, y, edges, graph, sample_weight=sample_weight, directed=directed)
         nodes = None if graph is None else node_numbers(X)
         return self.transform(nodes)
+
+    def explain(
+        self,
+        nodes: Any,
+        *,
+        target: Any = None,
+        against: Any = None,
+        counterfactual: bool = False,
+        X: Any = None,
+        edges: Any = None,
+    ) -> list[Explanation]:
+        """Explains why the model predicts what it predicts for some nodes.
+
+        Args:
+            nodes: One id or several of the graph; numbers if its nodes have no ids.
+            target: The class or label to explain. (default: the predicted one; if a node can have
+                several labels, the likeliest)
+            against: The class to compare with. (default: all other classes)
+            counterfactual: Also find what would change the prediction. (default: `False`)
+            X, edges: See `predict`. (default: the fitted graph)
+        """
+        from lgcn.inference.explanations import RunExplainer
+
+        graph, _ = self._other(X, edges)
+        ids = graph.node_ids
+        explainer = RunExplainer(
+            self.model_,
+            self._spec.prepare(graph),
+            None if ids is None else lambda start, stop: ids[start:stop],
+            encoder=self.encoder_,
+            **self._explained_as(),
+        )
+        return explainer.explain(
+            nodes, target=target, against=against, counterfactual=counterfactual
+        )
+
+    def _explained_as(self) -> dict[str, Any]:
+        """What `explain` needs to know of the outputs."""
+        return {"spec": self._spec}
 
     def save(self, folder: str | Path) -> None:
         """Writes the fitted estimator, without its graph, to a folder; replaces an earlier one.

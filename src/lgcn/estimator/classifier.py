@@ -287,6 +287,14 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         self.temperature_ = self.result_["temperature"]
         self.threshold_ = self.result_["threshold"]
 
+    def _explained_as(self) -> dict[str, Any]:
+        names = self.label_names_ if self.multi_label_ else map(str, self.classes_.tolist())
+        return {
+            "spec": replace(self._spec, label_names=tuple(names)),
+            "temperature": self.temperature_,
+            "threshold": self.threshold_,
+        }
+
     def _restore(self, run: TrainedRun) -> None:
         self.multi_label_ = run.spec.multi_label
         self.label_names_ = run.class_names

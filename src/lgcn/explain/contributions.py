@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,17 @@ from torch import Tensor
 
 from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops
 from lgcn.explain.parts import Fixed, Part
-from lgcn.explain.secant import secant, softmax
+from lgcn.explain.secant import Differences
 from lgcn.explain.worlds import Chosen, Worlds, embed
 from lgcn.ops.structure import csr_parts
 from lgcn.training.portfolio.ensemble import TINY
 
-# World 0 is what is. In world 1 all features are zero, in world 2 no messages are sent.
-NO_FEATURES, NO_EDGES, WORLDS = 1, 2, 3
+# World 0 is what is. In world 1 all features are zero. In the others, messages between nodes are
+# multiplied by factors from below 1 down to 0; each is compared with the one before.
+NO_FEATURES, NO_EDGES = 1, -1
+SMALL = 50_000  # edges of a neighbourhood
+FACTORS = (0.75, 0.5, 0.25, 0.0)
+REFERENCE = (0, 0, 0, 2, 3, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,7 @@ def contributions(
     *,
     task: str,
     averaged: bool,
+    temperature: float,
     choose: Any,
 ) -> Contributions:
     """Computes the contributions to an output of one node.
@@ -79,19 +85,60 @@ def contributions(
         node: The node.
         task: `"classification"`, `"multilabel"` or `"regression"`.
         averaged: Whether the outputs are those of an ensemble.
-        choose: Gets the scores of world 0, [outputs]; gives the factors of the outputs in what is
-            explained, [outputs].
+        temperature: The softmax temperature of the outputs.
+        choose: Gets the scores of world 0, [outputs]; gives the number of the output to explain,
+            and of one to compare it with, or `None`.
     """
-    runs = [_run(part, node) for part in parts]
+    fields = [neighbourhood(p.graph, torch.tensor([node]), num_hops(p.model)) for p in parts]
+    with threads_for(max(field.graph.num_edges for field in fields)):
+        return _contributions(
+            parts,
+            fields,
+            fixed,
+            node,
+            task,
+            averaged=averaged,
+            temperature=temperature,
+            choose=choose,
+        )
+
+
+@contextmanager
+def threads_for(num_edges: int) -> Iterator[None]:
+    """One thread for a small neighbourhood: more would take longer to wake than it lasts."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if num_edges < SMALL else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _contributions(
+    parts: Sequence[Part],
+    fields: Sequence[Neighbourhood],
+    fixed: Sequence[Fixed],
+    node: int,
+    task: str,
+    *,
+    averaged: bool,
+    temperature: float,
+    choose: Any,
+) -> Contributions:
+    differences = Differences(torch.tensor(REFERENCE))
+    runs = [_run(*one, node, differences) for one in zip(parts, fields, strict=True)]
     outputs = [scores for scores, *_ in runs]
-    if averaged:
-        kept = [(one.weight, one.predictions[node]) for one in fixed]
-        shares = [(part.weight, part.temperature) for part in parts]
-        scores = _average(outputs, shares, kept, task)
-    else:
-        scores = outputs[0]
-    factors = choose(scores[0].detach())
-    explained = scores @ factors.to(scores)
+    scores = joined_scores(
+        outputs,
+        parts,
+        fixed,
+        node,
+        differences,
+        task=task,
+        averaged=averaged,
+        temperature=temperature,
+    )
+    explained = _explained(scores, differences, task, *choose(scores[0].detach()))
     leaves = [leaf for _, _, z, mask, grids in runs for leaf in (z, mask, *grids)]
     slopes = iter(torch.autograd.grad(explained[1:].sum(), leaves, allow_unused=True))
     found = []
@@ -110,7 +157,7 @@ def contributions(
                 worlds.chosen,
                 places,
                 (slope * change).sum(1),
-                of_mask[NO_EDGES],
+                of_mask[2:].sum(0) / len(FACTORS),  # each factor is as far from the next
                 slope,
             )
         )
@@ -144,15 +191,58 @@ def feature_contributions(
     return ((x.to(slope).t() @ slope) * weight).sum(1)
 
 
-def _run(part: Part, node: int) -> tuple[Tensor, Worlds, Tensor, Tensor, list[Tensor]]:
-    field = neighbourhood(part.graph, torch.tensor([node]), num_hops(part.model))
+def _run(
+    part: Part, field: Neighbourhood, node: int, differences: Differences
+) -> tuple[Tensor, Worlds, Tensor, Tensor, list[Tensor]]:
     with torch.no_grad():
         made, empty = embed(part.model, field.graph.features())
-    z = torch.stack([made, empty, made]).requires_grad_()
-    mask = z.new_ones(WORLDS, field.graph.num_edges).index_fill_(0, torch.tensor([NO_EDGES]), 0)
-    worlds = Worlds(field, mask.requires_grad_(), part.statistics(node))
+    z = torch.stack([made, empty] + [made] * len(FACTORS)).requires_grad_()
+    factors = torch.tensor([1.0, 1.0, *FACTORS], dtype=z.dtype)
+    mask = factors[:, None].repeat(1, field.graph.num_edges).requires_grad_()
+    worlds = Worlds(field, differences, mask, part.statistics(node))
     scores = worlds.scores(part.model, z)[:, 0]
     return scores, worlds, z, mask, worlds.grids
+
+
+def _explained(
+    scores: Tensor, differences: Differences, task: str, target: int, against: int | None
+) -> Tensor:
+    """The log odds of a class against all others, or one other; the score if there is no other."""
+    if against is not None:
+        return scores[:, target] - scores[:, against]
+    if task != "classification" or scores.size(1) == 1:
+        return scores[:, target]
+    others = [number for number in range(scores.size(1)) if number != target]
+    return scores[:, target] - differences.log_sum_exp(scores[:, others]).squeeze(1)
+
+
+def joined_scores(
+    outputs: Sequence[Tensor],
+    parts: Sequence[Part],
+    fixed: Sequence[Fixed],
+    node: int,
+    differences: Differences,
+    *,
+    task: str,
+    averaged: bool,
+    temperature: float,
+) -> Tensor:
+    """The scores that the predictions are made of, at their temperature.
+
+    Args:
+        outputs: Those of each network, [worlds, outputs].
+        parts, fixed, node, task, averaged, temperature: See `contributions`.
+        differences: Which worlds are compared.
+    """
+    if averaged:
+        kept = [(one.weight, one.predictions[node]) for one in fixed]
+        shares = [(part.weight, part.temperature) for part in parts]
+        scores = _average(outputs, shares, kept, task, differences)
+    else:
+        scores = outputs[0].double()
+    if task == "regression":
+        return scores
+    return scores / temperature
 
 
 def _average(
@@ -160,21 +250,22 @@ def _average(
     shares: Sequence[tuple[float, float]],
     fixed: Sequence[tuple[float, Tensor]],
     task: str,
+    differences: Differences,
 ) -> Tensor:
     """The scores of an ensemble, see `lgcn.training.portfolio.ensemble.Ensemble`."""
     total = outputs[0].new_zeros(outputs[0].shape, dtype=torch.double)
     for scores, (weight, temperature) in zip(outputs, shares, strict=True):
         scores = scores.double()
         if task == "classification":
-            scores = softmax(scores / temperature)
+            scores = differences.softmax(scores / temperature)
         elif task == "multilabel":
-            scores = secant(torch.sigmoid, scores / temperature)
+            scores = differences.secant(torch.sigmoid, scores / temperature)
         total = total + weight * scores
     for weight, predictions in fixed:
         total = total + weight * predictions.to(total)
     if task == "regression":
         return total
-    return secant(_logit if task == "multilabel" else _log, total)
+    return differences.secant(_logit if task == "multilabel" else _log, total)
 
 
 def _log(p: Tensor) -> Tensor:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 from torch.nn import Module
 
@@ -21,6 +21,9 @@ from lgcn.graph import Graph
 from lgcn.training.calibration import confidence, decide, probabilities
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.portfolio.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    from lgcn.tables.encoder import FeatureEncoder
 
 VALUE = "value"  # what a regression explains
 
@@ -37,9 +40,10 @@ class NodeExplainer:
         graph: The graph, with features as the model takes them; for an ensemble, as the user
             gives it.
         spec: What the model was built for. (default: as the graph says)
-        columns: The names of the features. (default: from the graph's encoder)
+        columns: The names of the features. (default: from the encoder)
+        encoder: How the user's columns became features. (default: that of the graph)
         node_id: Gives the user's id of a node number. (default: from the graph, else numbers)
-        temperature: Softmax temperature of the confidence. (default: 1)
+        temperature: Softmax temperature of the probabilities. (default: 1)
         threshold: For two classes, the probability from which on the second is predicted.
             (default: the more likely class)
     """
@@ -51,22 +55,27 @@ class NodeExplainer:
         *,
         spec: ModelSpec | None = None,
         columns: Columns | None = None,
+        encoder: FeatureEncoder | None = None,
         node_id: Callable[[int], Any] | None = None,
         temperature: float = 1.0,
         threshold: float | None = None,
     ) -> None:
         if graph.x is None and not isinstance(model, Ensemble):
             raise UsageError(f"{graph.name} has no features (x), which the model needs")
-        self.model = model.cpu()
+        if next(model.parameters()).device.type != "cpu":
+            model = copy.deepcopy(model).cpu()  # neighbourhoods are small
+        self.model = model
         self.graph = graph.to("cpu")
         self.spec = _spec_of(model, graph) if spec is None else spec
+        self.encoder = graph.encoder if encoder is None else encoder
         if columns is None and not isinstance(model, Ensemble):
-            columns = Columns.of(graph.num_features, graph.encoder)
+            columns = Columns.of(graph.num_features, self.encoder, self.spec.structure)
         self.parts = network_parts(model, self.graph, columns)
         self.node_id = _ids_of(graph) if node_id is None else node_id
+        self.averaged = isinstance(model, Ensemble)
         self.temperature = temperature
         self.threshold = threshold
-        self._fixed = fixed_parts(model, self.graph)
+        self.fixed = fixed_parts(model, self.graph)
 
     def explain(
         self,
@@ -82,8 +91,8 @@ class NodeExplainer:
             nodes: Node numbers.
             target: The class or label to explain, by name. (default: what is predicted; if a node
                 can have several labels, the likeliest)
-            against: A class whose score is subtracted, for "why this and not that".
-                (default: none)
+            against: The class to compare with, for "why this and not that".
+                (default: all other classes)
             counterfactual: Also find what would change the prediction. (default: `False`)
         """
         wanted, other = self._output("target", target), self._output("against", against)
@@ -105,23 +114,23 @@ class NodeExplainer:
         Args:
             node: The node number.
             target: The number of the output to explain. (default: as in `explain`)
-            against: That of the output to subtract. (default: none)
+            against: That of the output to compare with. (default: all others)
         """
 
-        def choose(scores: Tensor) -> Tensor:
-            chosen = self._decide(scores) if target is None else target
-            factors = torch.zeros_like(scores)
-            factors[chosen] = 1
-            if against is not None:
-                factors[against] -= 1
-            return factors
+        def choose(scores: Tensor) -> tuple[int, int | None]:
+            chosen = self.decided(scores) if target is None else target
+            if chosen == against:
+                name = self._name(chosen)
+                raise UsageError(f"against must differ from the explained class, got {name!r}")
+            return chosen, against
 
         return contributions(
             self.parts,
-            self._fixed,
+            self.fixed,
             node,
             task=self.spec.task,
-            averaged=isinstance(self.model, Ensemble),
+            averaged=self.averaged,
+            temperature=self.temperature,
             choose=choose,
         )
 
@@ -130,10 +139,10 @@ class NodeExplainer:
     ) -> Explanation:
         found = self.contributions(node, target, against)
         scores = found.scores[0]
-        chosen = self._decide(scores) if target is None else target
+        chosen = self.decided(scores) if target is None else target
         scale = self.spec.target_scale if self.spec.task == "regression" else 1.0
         shift = self.spec.target_mean if self.spec.task == "regression" else 0.0
-        predicted, sure = self._prediction(scores)
+        predicted, sure = self.prediction(scores)
         selected, units = selections(found, scale, self.node_id)
         values = [float(number) * scale + shift for number in found.explained]
         changes = None
@@ -160,11 +169,28 @@ class NodeExplainer:
             notes=self._notes(found),
         )
 
+    @property
+    def given_features(self) -> int:
+        """Features that the user gives, which come before those that the edges give."""
+        return self.graph.num_features if self.averaged else self.spec.given_features
+
+    @property
+    def described_columns(self) -> list[dict[str, Any]]:
+        """The user's columns in the order of the features; none if they came as numbers."""
+        encoder = self.encoder
+        if encoder is None or encoder.num_features != self.given_features:
+            return []
+        stored = encoder.to_dict()["columns"]
+        return [
+            {**described, "width": info.width}
+            for described, info in zip(stored, encoder.columns, strict=True)
+        ]
+
     def _notes(self, found: Contributions) -> tuple[str, ...]:
         notes = [
             f"{one.name} ({one.weight:.0%} of the ensemble) is not explained: its prediction is "
             "held as it is"
-            for one in self._fixed
+            for one in self.fixed
         ]
         if all(share.field.graph.rowptr[1] == 0 for share in found.shares):
             notes.append("the node has no neighbours")
@@ -178,7 +204,7 @@ class NodeExplainer:
             )
         return tuple(notes)
 
-    def _decide(self, scores: Tensor) -> int:
+    def decided(self, scores: Tensor) -> int:
         """The output that is explained by default."""
         if self.spec.task == "regression":
             return 0
@@ -186,18 +212,19 @@ class NodeExplainer:
             return int(scores.argmax())
         return int(decide(self._chances(scores), self.threshold))
 
-    def _prediction(self, scores: Tensor) -> tuple[Any, float | None]:
+    def prediction(self, scores: Tensor) -> tuple[Any, float | None]:
+        """The prediction by the scores [outputs], and its probability."""
         if self.spec.task == "regression":
             return float(self.spec.values(scores)), None
         chances = self._chances(scores)
         if self.spec.multi_label:
             names = [self._name(i) for i in (chances[0] > 0.5).nonzero().flatten().tolist()]
             return ";".join(names), float(confidence(chances, True))
-        chosen = self._decide(scores)
+        chosen = self.decided(scores)
         return self._name(chosen), float(chances[0, chosen])
 
     def _chances(self, scores: Tensor) -> Tensor:
-        return probabilities(scores[None].float(), self.spec.multi_label, self.temperature)
+        return probabilities(scores[None].float(), self.spec.multi_label)
 
     def _name(self, output: int) -> str:
         return VALUE if self.spec.task == "regression" else str(self.spec.class_names[output])
@@ -242,7 +269,7 @@ def explain_nodes(
             gives it.
         nodes: Node numbers.
         target: The class or label to explain, by name. (default: the predicted one)
-        against: A class whose score is subtracted. (default: none)
+        against: The class to compare with. (default: all other classes)
         counterfactual: Also find what would change the prediction. (default: `False`)
         feature_names: One name per feature. (default: from the graph's encoder, else numbers)
     """

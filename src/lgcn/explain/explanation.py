@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 class Explanation:
     """Why a network predicts what it predicts for one node.
 
-    Contributions are in the unit of the score: before softmax or sigmoid for classes and labels, in
-    the unit of the target for a regression. Those of the columns, and those of the nodes, each add
-    up to `score - baseline`; those of the edges to `score - without_edges`. `baseline` is the score
-    if all features are zero, `without_edges` the score if no node hears of another one, in both
-    cases with the neighbours that the LGCLs selected as they are.
+    The score of a class or label is the logarithm of its odds, log(p / (1 - p)), where p is its
+    probability; that of a regression is the predicted number. Contributions of the columns, and
+    those of the nodes, each add up to `score - baseline`; those of the edges to `score -
+    without_edges`. `baseline` is the score if all features are zero, `without_edges` the score if
+    no node hears of another one, in both cases with the neighbours that the LGCLs selected as they
+    are.
 
     Args:
         node: The user's id of the node, or its number.
         predicted: The predicted class, the labels as `"a;b"`, or the number.
         confidence: Probability of the prediction; `None` for a regression.
         explained: The class or label whose score is explained; `"value"` for a regression.
-        against: The class whose score was subtracted; `None` if none was.
+        against: The class that it is compared with, so that the score is the logarithm of the
+            ratio of both probabilities; `None` for all other classes.
         score: The score.
         baseline: The score without features.
         without_edges: The score without messages between nodes.

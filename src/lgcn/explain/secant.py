@@ -1,12 +1,12 @@
 """The chain rule for differences, by which contributions add up exactly.
 
-Tensors here have a leading dimension of *worlds*. World 0 is what is; the others are what it is
-compared with, such as the same nodes without features. The backward pass sends differences instead
-of derivatives: what reaches an input, times the difference of that input between world 0 and
-another world, sums to the difference of the output. It holds exactly, however large the
-differences are, because each step does it: linear maps as they are, a function of one variable by
-its secant, a product by the mean of the other factor. For activations this is the rescale rule of
-["Learning Important Features Through Propagating Activation
+Tensors here have a leading dimension of *worlds*. World 0 is what is; each other world is compared
+with one before it, its reference: the same nodes without features with world 0, for example. The
+backward pass sends differences instead of derivatives: what reaches an input, times the difference
+of that input between a world and its reference, sums to the difference of the output. It holds
+exactly, however large the differences are, because each step does it: linear maps as they are, a
+function of one variable by its secant, a product by the mean of the other factor. For activations
+this is the rescale rule of ["Learning Important Features Through Propagating Activation
 Differences"](https://arxiv.org/abs/1704.02685).
 """
 
@@ -22,61 +22,44 @@ Function = Callable[[Tensor], Tensor]
 
 class _Secant(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, function: Function, smooth: bool) -> Tensor:
+    def forward(ctx: Any, z: Tensor, reference: Tensor, function: Function, smooth: bool) -> Tensor:
         out = function(z)
-        ctx.save_for_backward(z, out)
+        ctx.save_for_backward(z, out, reference)
         ctx.function, ctx.smooth = function, smooth
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        z, out = ctx.saved_tensors
-        change, rise = z - z[:1], out - out[:1]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        z, out, reference = ctx.saved_tensors
+        before = z[reference]
+        change, rise = z - before, out - out[reference]
         # Rounding makes the quotient of two small differences useless; the tangent is exact there.
-        limit = torch.finfo(z.dtype).eps ** (1 / 3) * (1 + z[:1].abs()) if ctx.smooth else 0
+        limit = torch.finfo(z.dtype).eps ** (1 / 3) * (1 + before.abs()) if ctx.smooth else 0
         near = change.abs() <= limit
         slope = rise / torch.where(near, 1, change)
         if bool(near.any()):
             with torch.enable_grad():
-                middle = (z + z[:1]).div_(2).requires_grad_()
+                middle = (z + before).div_(2).requires_grad_()
                 (tangent,) = torch.autograd.grad(ctx.function(middle).sum(), middle)
             slope = torch.where(near, tangent, slope)
-        return grad * slope, None, None
+        return grad * slope, None, None, None
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
-        ctx.save_for_backward(left, right)
+    def forward(ctx: Any, left: Tensor, right: Tensor, reference: Tensor) -> Tensor:
+        ctx.save_for_backward(left, right, reference)
         return left * right
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        left, right = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        left, right, reference = ctx.saved_tensors
         of_left = of_right = None
         if ctx.needs_input_grad[0]:
-            of_left = (grad * (right + right[:1])).sum_to_size(left.shape) / 2
+            of_left = (grad * (right + right[reference])).sum_to_size(left.shape) / 2
         if ctx.needs_input_grad[1]:
-            of_right = (grad * (left + left[:1])).sum_to_size(right.shape) / 2
-        return of_left, of_right
-
-
-def secant(function: Function, z: Tensor) -> Tensor:
-    """A function of each value, whose gradient is its secant from world 0.
-
-    Args:
-        function: Maps a tensor to one of the same shape, each value on its own.
-        z: [worlds, ...]
-    """
-    smooth = function not in (F.relu, leaky_relu)
-    out: Tensor = _Secant.apply(z, function, smooth)  # type: ignore[no-untyped-call]
-    return out
-
-
-def product(left: Tensor, right: Tensor) -> Tensor:
-    """The product of two tensors [worlds, ...], whose gradients are means of two worlds."""
-    out: Tensor = _Product.apply(left, right)  # type: ignore[no-untyped-call]
-    return out
+            of_right = (grad * (left + left[reference])).sum_to_size(right.shape) / 2
+        return of_left, of_right, None
 
 
 def leaky_relu(z: Tensor) -> Tensor:
@@ -84,21 +67,53 @@ def leaky_relu(z: Tensor) -> Tensor:
     return F.leaky_relu(z, 0.2)
 
 
-def layer_norm(z: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """`torch.nn.functional.layer_norm` over the last dimension."""
-    centred = z - z.mean(-1, keepdim=True)
-    variance = product(centred, centred).mean(-1, keepdim=True)
-    return product(centred, secant(lambda v: (v + eps).rsqrt(), variance)) * weight + bias
+class Differences:
+    """Functions of tensors [worlds, ...] whose gradients are differences.
+
+    Args:
+        reference: The world that each world is compared with, [worlds].
+    """
+
+    def __init__(self, reference: Tensor) -> None:
+        self.reference = reference
+
+    def secant(self, function: Function, z: Tensor) -> Tensor:
+        """A function of each value, whose gradient is its secant.
+
+        Args:
+            function: Maps a tensor to one of the same shape, each value on its own.
+            z: [worlds, ...]
+        """
+        smooth = function not in (F.relu, leaky_relu)
+        apply: Any = _Secant.apply
+        out: Tensor = apply(z, self.reference, function, smooth)
+        return out
+
+    def product(self, left: Tensor, right: Tensor) -> Tensor:
+        """The product of two tensors, whose gradients are means of two worlds."""
+        apply: Any = _Product.apply
+        out: Tensor = apply(left, right, self.reference)
+        return out
+
+    def layer_norm(self, z: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+        """`torch.nn.functional.layer_norm` over the last dimension."""
+        centred = z - z.mean(-1, keepdim=True)
+        variance = self.product(centred, centred).mean(-1, keepdim=True)
+        inverse = self.secant(lambda v: (v + eps).rsqrt(), variance)
+        return self.product(centred, inverse) * weight + bias
+
+    def log_sum_exp(self, z: Tensor) -> Tensor:
+        """`torch.logsumexp` over the last dimension, which stays."""
+        mean = z.mean(-1, keepdim=True)  # without it worlds differ less, and exp stays in range
+        z = z - mean
+        shift = z.detach().amax((0, -1), keepdim=True)  # the same in all worlds
+        total = self.secant(torch.exp, z - shift).sum(-1, keepdim=True)
+        return self.secant(torch.log, total) + shift + mean
+
+    def softmax(self, z: Tensor) -> Tensor:
+        """`torch.softmax` over the last dimension."""
+        return self.secant(torch.exp, z - self.log_sum_exp(z))
 
 
-def log_softmax(z: Tensor) -> Tensor:
-    """`torch.log_softmax` over the last dimension."""
-    z = z - z.mean(-1, keepdim=True)  # worlds differ less then, and exp stays in range
-    shift = z.detach().amax((0, -1), keepdim=True)  # the same in all worlds
-    total = secant(torch.exp, z - shift).sum(-1, keepdim=True)
-    return z - shift - secant(torch.log, total)
-
-
-def softmax(z: Tensor) -> Tensor:
-    """`torch.softmax` over the last dimension."""
-    return secant(torch.exp, log_softmax(z))
+# Compared with itself, a world has ordinary gradients.
+ONE_WORLD = Differences(torch.zeros(1, dtype=torch.long))

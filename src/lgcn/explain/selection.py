@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch.nn import Module
 
 from lgcn.explain.neighbourhood import neighbourhood, num_hops
 from lgcn.explain.parts import network_parts
+from lgcn.explain.secant import ONE_WORLD
 from lgcn.explain.worlds import Worlds, embed
 from lgcn.graph import Graph
 from lgcn.nn.lg_conv import LGConv
@@ -66,11 +67,11 @@ def selected_neighbours(model: Module, graph: Graph, nodes: Any) -> list[LayerSe
         return []
     found: list[list[tuple[Tensor, Tensor, Tensor]]] = []
     convs: list[LGConv] = []
-    for roots in torch.split(chosen, BLOCK):
+    for roots in _blocks(chosen, part.graph.ptr):
         unique, back = torch.unique(roots, return_inverse=True)
         field = neighbourhood(part.graph, unique, num_hops(part.model))
         with torch.no_grad():
-            worlds = Worlds(field, statistics=part.statistics(int(roots[0])))
+            worlds = Worlds(field, ONE_WORLD, statistics=part.statistics(int(roots[0])))
             worlds.scores(part.model, embed(part.model, field.graph.features())[0][None])
         convs = [one.layer for one in worlds.chosen]
         found = found or [[] for _ in convs]
@@ -85,6 +86,16 @@ def selected_neighbours(model: Module, graph: Graph, nodes: Any) -> list[LayerSe
         )
         for place, blocks in enumerate(found)
     ]
+
+
+def _blocks(nodes: Tensor, ptr: Tensor | None) -> Iterator[Tensor]:
+    """Nodes that are computed together; those of separate graphs are not."""
+    if ptr is None:
+        yield from torch.split(nodes, BLOCK)
+        return
+    graph = torch.searchsorted(ptr, nodes, right=True)
+    for number in torch.unique(graph).tolist():
+        yield from torch.split(nodes[graph == number], BLOCK)
 
 
 def as_numbers(nodes: Any) -> Tensor:

@@ -17,7 +17,7 @@ from torch.nn import Identity, LayerNorm, Module
 
 from lgcn.errors import UsageError
 from lgcn.explain.neighbourhood import Neighbourhood
-from lgcn.explain.secant import layer_norm, leaky_relu, product, secant
+from lgcn.explain.secant import Differences, leaky_relu
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
@@ -66,8 +66,10 @@ class Worlds:
 
     Args:
         field: The neighbourhood, as wide as the network sees.
+        differences: Which worlds are compared.
         mask: What messages are multiplied by, [worlds, edges]. (default: all one)
         statistics: Of batch norms that have no running statistics. (default: there are none)
+        reselect: Whether LGCLs select in each world anew. (default: `False`, as in world 0)
 
     Attributes:
         chosen: What the LGCLs selected in world 0, in their order.
@@ -77,12 +79,16 @@ class Worlds:
     def __init__(
         self,
         field: Neighbourhood,
+        differences: Differences,
         mask: Tensor | None = None,
         statistics: Statistics | None = None,
+        reselect: bool = False,
     ) -> None:
         self.field = field
+        self.differences = differences
         self.mask = mask
         self.statistics = statistics or {}
+        self.reselect = reselect
         self.chosen: list[Chosen] = []
         self.grids: list[Tensor] = []
         self._depth = field.hops
@@ -123,7 +129,7 @@ class Worlds:
         return self._aggregate(classifier, classifier.transform(h))
 
     def _residual(self, model: ResidualLGCN, h: Tensor) -> Tensor:
-        h = secant(F.relu, h)
+        h = self.differences.secant(F.relu, h)
         layers: Any = model.layers
         for layer in layers:
             conv, linear = layer.conv, layer.linear
@@ -133,11 +139,11 @@ class Worlds:
                 out = self._lgcl(conv, h) if isinstance(conv, LGConv) else self._mix(conv, h)
                 if linear is not None:
                     out = out + linear(h[:, : out.size(1)])
-            h = secant(F.relu, self._norm(layer.norm, out))
+            h = self.differences.secant(F.relu, self._norm(layer.norm, out))
         return model.classifier.transform(h)
 
     def _activate(self, function: Any, h: Tensor) -> Tensor:
-        return h if function is None else secant(function, h)
+        return h if function is None else self.differences.secant(function, h)
 
     def _aggregate(self, layer: GCNLayer, h: Tensor) -> Tensor:
         return h if layer.aggregate == "none" else self._sum(layer.adjacency_options, h)
@@ -153,15 +159,17 @@ class Worlds:
         rows = entries.rowptr.numel() - 1
         number = torch.arange(entries.col.numel(), dtype=entries.col.dtype)
         # Messages instead of nodes are selected: these are numbered, also if two edges are alike.
-        values, entry = k_largest(
-            messages[0].detach(), entries.rowptr, number, layer.k, zeros=layer.zeros
-        )
+        deciding = messages.detach() if self.reselect else messages[:1].detach()
+        chosen = [
+            k_largest(one, entries.rowptr, number, layer.k, zeros=layer.zeros) for one in deciding
+        ]
+        values, entry = (torch.stack(column) for column in zip(*chosen, strict=True))
         taken = entry >= 0
         place = entry.long().clamp(min=0)
-        near = entries.col[place] if entries.col.numel() else place
-        self.chosen.append(Chosen(layer, torch.where(taken, near.long(), -1), values))
+        near = entries.col[place[0]] if entries.col.numel() else place[0]
+        self.chosen.append(Chosen(layer, torch.where(taken[0], near.long(), -1), values[0]))
         if entries.col.numel():
-            index = place.view(1, -1, width).expand(worlds, -1, -1)
+            index = place.view(len(place), -1, width).expand(worlds, -1, -1)
             selected = messages.gather(1, index).view(worlds, rows, layer.k, width)
             selected = torch.where(taken, selected, 0)
         else:
@@ -174,7 +182,7 @@ class Worlds:
             parts.append(mean[:, :, None])
         grid = torch.cat(parts, dim=2)
         self.grids.append(grid)
-        return _convolve(layer, grid)
+        return _convolve(layer, grid, self.differences)
 
     def _mix(self, layer: Any, h: Tensor) -> Tensor:
         if not isinstance(layer, NeighbourLayer):
@@ -193,27 +201,29 @@ class Worlds:
         rows, worlds = entries.rowptr.numel() - 1, h.size(0)
         heads = h.view(worlds, -1, layer.heads, h.size(2) // layer.heads)
         source, target = (heads * layer.source).sum(3), (heads * layer.target).sum(3)
-        score = secant(leaky_relu, source[:, entries.col] + target[:, entries.row])
+        score = self.differences.secant(leaky_relu, source[:, entries.col] + target[:, entries.row])
         # A constant per row that is the same in all worlds changes nothing.
         index = entries.row[:, None].expand(-1, layer.heads)
         largest = score.new_zeros(rows, layer.heads).scatter_reduce_(
             0, index, score.detach().amax(0), "amax", include_self=False
         )
-        share = secant(torch.exp, score - largest[entries.row])
+        share = self.differences.secant(torch.exp, score - largest[entries.row])
         mask = self._edge_mask(entries, h)
         if mask is not None:
-            share = product(mask, share)
+            share = self.differences.product(mask, share)
         total = _add_up(entries, share)
-        messages = product(share[..., None], heads[:, entries.col])
+        messages = self.differences.product(share[..., None], heads[:, entries.col])
         summed = _add_up(entries, messages.flatten(2)).view(worlds, rows, layer.heads, -1)
-        return product(summed, secant(torch.reciprocal, total)[..., None]).flatten(2)
+        return self.differences.product(
+            summed, self.differences.secant(torch.reciprocal, total)[..., None]
+        ).flatten(2)
 
     def _norm(self, norm: Any, h: Tensor) -> Tensor:
         if isinstance(norm, Identity):
             return h
         if isinstance(norm, LayerNorm):
             assert norm.weight is not None
-            return layer_norm(h, norm.weight, norm.bias, norm.eps)
+            return self.differences.layer_norm(h, norm.weight, norm.bias, norm.eps)
         assert isinstance(norm, BatchNorm)
         mean, variance = norm.running_mean, norm.running_var
         if mean is None or variance is None:
@@ -246,7 +256,7 @@ class Worlds:
         if entries.weight is not None:
             messages = messages * entries.weight.to(h.dtype)[:, None]
         mask = self._edge_mask(entries, h)
-        return messages if mask is None else product(mask, messages)
+        return messages if mask is None else self.differences.product(mask, messages)
 
     def _edge_mask(self, entries: _Entries, h: Tensor) -> Tensor | None:
         """The mask of each entry, [worlds, entries, 1]."""
@@ -280,7 +290,7 @@ def _row_weights(entries: _Entries, dtype: torch.dtype) -> Tensor:
     return torch.where(total == 0, 1, total)[:, None]
 
 
-def _convolve(layer: LGConv, grid: Tensor) -> Tensor:
+def _convolve(layer: LGConv, grid: Tensor, differences: Differences) -> Tensor:
     """`layer.convolve`, [worlds, rows, positions, features] to [worlds, rows, features]."""
     worlds, rows = grid.shape[:2]
     if not isinstance(layer.cnn, GridCNN):
@@ -293,5 +303,5 @@ def _convolve(layer: LGConv, grid: Tensor) -> Tensor:
             out = module(out)
         elif isinstance(module, Activation) and module.function is not None:
             shape = (worlds, rows, *out.shape[1:])
-            out = secant(module.function, out.reshape(shape)).flatten(0, 1)
+            out = differences.secant(module.function, out.reshape(shape)).flatten(0, 1)
     return out.view(worlds, rows, -1)

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import UsageError
+from lgcn.inference.output_file import check_output
+from lgcn.utils.files import atomic
 from lgcn.utils.row_blocks import row_blocks
 
 if TYPE_CHECKING:
+    from torch.nn import Module
+
     from lgcn.explain.explanation import Explanation
     from lgcn.explain.selection import LayerSelection
     from lgcn.graph import Graph
-    from lgcn.inference.trained_run import TrainedRun
     from lgcn.utils.progress import OnProgress
 
+TABLES = (".csv", ".tsv", ".parquet")
+PICTURES = (".svg", ".html")
+SUFFIXES = (*TABLES, ".json", *PICTURES)
+PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
+    'content="width=device-width"><title>Explanation</title><style>body{{margin:0}}'
+    "svg{{max-width:100%;height:auto}}</style>{}</html>\n"
+)
 BLOCK = 2**18  # ids that are compared at a time
 COMPARED = 100_000  # ids among which one that is close to a wrong one is looked for
 
@@ -95,32 +108,25 @@ class NodeIds:
 
 
 class RunExplainer:
-    """Explains nodes of one graph by a trained run. It keeps what the nodes share.
+    """Explains nodes of one graph by their ids. It keeps what the nodes share.
 
     Args:
-        run: The run.
+        model: The model.
         graph: The graph, with features as the model takes them.
         ids: Gives the ids of a range of nodes. (default: ids are node numbers)
+        **options: See `lgcn.explain.NodeExplainer`.
 
     Attributes:
         ids: Finds nodes by id.
     """
 
-    def __init__(self, run: TrainedRun, graph: Graph, ids: IdRange | None = None) -> None:
-        from lgcn.explain.columns import Columns
+    def __init__(
+        self, model: Module, graph: Graph, ids: IdRange | None = None, **options: Any
+    ) -> None:
         from lgcn.explain.explainer import NodeExplainer
 
-        self.ids = NodeIds(graph.num_nodes, ids, graph.name)
-        spec = run.spec
-        self._explainer = NodeExplainer(
-            run.model(),
-            graph,
-            spec=spec,
-            columns=Columns.of(spec.num_features, run.encoder(), spec.structure),
-            node_id=self.ids.__getitem__,
-            temperature=run.temperature,
-            threshold=run.threshold,
-        )
+        self.ids = NodeIds(graph.num_nodes, ids, f"the graph {graph.name!r}")
+        self._explainer = NodeExplainer(model, graph, node_id=self.ids.__getitem__, **options)
 
     def explain(
         self,
@@ -147,6 +153,47 @@ class RunExplainer:
         from lgcn.explain.selection import selected_neighbours
 
         return selected_neighbours(self._explainer.model, self._explainer.graph, numbers)
+
+
+def explanations_format(path: str | Path, nodes: int) -> str:
+    """The format of a file of explanations, if it can hold that many.
+
+    Args:
+        path: The file.
+        nodes: The number of explained nodes.
+    """
+    suffix = check_output(path, "explanations", SUFFIXES)
+    if suffix in PICTURES and nodes > 1:
+        raise UsageError(f"path must end in {TABLES[0]} or .json for {nodes} nodes, got {path}")
+    return suffix
+
+
+def write_explanations(found: Sequence[Explanation], path: str | Path) -> int:
+    """Writes explanations: a table, JSON, or one picture, by the ending of the path.
+
+    Gives the number of strings of a table that got a quote in front, see
+    `lgcn.inference.predictions.write_predictions`.
+
+    Args:
+        found: The explanations.
+        path: The file: `.csv`, `.tsv`, `.parquet`, `.json`, `.svg` or `.html`.
+    """
+    suffix = explanations_format(path, len(found))
+    if suffix in TABLES:
+        import pyarrow as pa
+
+        from lgcn.inference.predictions import write_table
+
+        return write_table(pa.concat_tables(one.table() for one in found), path, suffix)
+    if suffix == ".json":
+        text = json.dumps({"explanations": [one.to_dict() for one in found]})
+    elif suffix == ".svg":
+        text = found[0].svg()
+    else:
+        text = PAGE.format(found[0].svg())
+    with atomic(Path(path)) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return 0
 
 
 def as_list(nodes: Any) -> list[Any]:

@@ -223,6 +223,26 @@ def write_predictions(
     return Written(nodes, abstained, protected)
 
 
+def write_table(table: pa.Table, path: str | Path, suffix: str) -> int:
+    """Writes a table, and gives the number of strings that got a quote in front.
+
+    Args:
+        table: The table.
+        path: The file.
+        suffix: Its format: `.csv`, `.tsv` or `.parquet`.
+    """
+    protected = 0
+    if suffix != ".parquet":
+        table, protected = _without_formulas(table)
+    with (
+        atomic(Path(path), streams=suffix != ".parquet") as temporary,
+        temporary.open("ab") as file,
+        _writer(file, suffix, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    return protected
+
+
 def _without_formulas(table: pa.Table) -> tuple[pa.Table, int]:
     """The table with a quote before each string that could be a formula, and how many there are."""
     protected = 0

@@ -362,8 +362,8 @@ class TrainedRun:
             ids: One id or several, as the user wrote them; numbers if nodes have no ids.
             target: The class or label to explain. (default: the predicted one; if a node can have
                 several labels, the likeliest)
-            against: A class whose score is subtracted, for "why this and not that".
-                (default: none)
+            against: The class to compare with, for "why this and not that".
+                (default: all other classes)
             counterfactual: Also find what would change the prediction. (default: `False`)
             on_progress: Called after each node. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
@@ -386,7 +386,15 @@ class TrainedRun:
         from lgcn.inference.explanations import RunExplainer
 
         loaded = self._load(data, source)
-        return RunExplainer(self, loaded.graph, loaded.node_ids)
+        return RunExplainer(
+            self.model(),
+            loaded.graph,
+            loaded.node_ids,
+            spec=self.spec,
+            encoder=self.encoder(),
+            temperature=self.temperature,
+            threshold=self.threshold,
+        )
 
     def _blocks(
         self,
