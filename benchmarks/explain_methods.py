@@ -37,6 +37,7 @@ class OnField(Module):
     def __init__(self, model: Module, graph: Graph) -> None:
         super().__init__()
         self.model, self.graph = model, graph
+        self.eval()  # else PyG restores the training mode, of the network as well
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         scores: Tensor = self.model(x, self.graph)
@@ -113,12 +114,12 @@ def masked_score(field: Field, mask: Tensor) -> Tensor:
 
 
 def ours(field: Field, seed: int) -> Tensor:
-    """What each edge adds to the score, of `lgcn.explain_nodes`."""
+    """How much each edge adds to the score or takes from it, by `lgcn.explain_nodes`."""
     explainer = NodeExplainer(field.network, field.part.graph)
     (share,) = explainer.contributions(0, target=field.predicted).shares
     # Its field is cut from ours: the same nodes and edges, perhaps in another order.
     importance = torch.zeros(field.part.graph.num_edges)
-    importance[share.field.entry] = share.by_edge.float()
+    importance[share.field.entry] = share.by_edge.float().abs()
     return importance
 
 
@@ -169,12 +170,12 @@ def saliency(field: Field, seed: int) -> Tensor:
 
 
 def integrated_gradients(field: Field, seed: int) -> Tensor:
-    """The mean gradient on the way from no edges to all edges (midpoint rule)."""
+    """The size of the mean gradient on the way from no edges to all edges (midpoint rule)."""
     total = torch.zeros(field.part.graph.num_edges)
     for step in range(STEPS):
         mask = torch.full_like(total, (step + 0.5) / STEPS).requires_grad_()
         total += torch.autograd.grad(masked_score(field, mask), mask)[0]
-    return total / STEPS
+    return (total / STEPS).abs()
 
 
 def page_rank(field: Field, seed: int) -> Tensor:

@@ -48,6 +48,17 @@ class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
     def explain(self, value: bool | None) -> None:
         self._explain = value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keeps a mask out of the parameters.
+
+        GNNExplainer's mask is a parameter. If it were registered, PyG would copy every later mask
+        into a new parameter, and gradients would not reach it.
+        """
+        if name == "_edge_mask":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
     def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
         """Does nothing: PyG would write a file of code for a `propagate` that is not called."""
 
