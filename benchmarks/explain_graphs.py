@@ -97,7 +97,8 @@ def trained(task: Task, name: str, seed: int) -> tuple[LGCN, float]:
         scores = model(graph.x, graph)
         rows = graph.train_mask
         # Smoothing keeps probabilities away from 0, where PyG's unfaithfulness is not a number.
-        F.cross_entropy(scores[rows], graph.y[rows], label_smoothing=0.1).backward()
+        loss = F.cross_entropy(scores[rows], graph.y[rows], label_smoothing=0.1)
+        torch.autograd.backward(loss)
         optimizer.step()
     with torch.no_grad():
         right = model.eval()(graph.x, graph).argmax(1) == graph.y

@@ -108,7 +108,8 @@ def masked_score(field: Field, mask: Tensor) -> Tensor:
     model = field.model
     set_masks(model, mask, field.edge_index, apply_sigmoid=False)
     try:
-        return model(field.x, field.edge_index)[0].log_softmax(0)[field.predicted]
+        scores: Tensor = model(field.x, field.edge_index)[0]
+        return scores.log_softmax(0)[field.predicted]
     finally:
         clear_masks(model)
 
