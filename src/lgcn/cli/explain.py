@@ -134,7 +134,7 @@ def _print(found: "Explanation", top: int) -> None:
 
 
 def _print_layer(found: "Explanation", layer: dict[str, Any], top: int) -> None:
-    places = layer["k"] * layer["features"]
+    places = layer["filled"]
     title = f"LGCL {layer['layer']}: {layer['k']} ranks of {layer['features']} features"
     table = Table("selected", "places", "at rank 1", "strongest", title=title, title_justify="left")
     for entry in layer["neighbours"][:top]:
@@ -162,17 +162,20 @@ def _print_changes(changes: dict[str, Any]) -> None:
     if features["changes"] is None:
         print_line(f"columns: {features['reason']}")
         return
-    listed = ", ".join(
-        f"{one['column']} from {_value(one['from'])} to {_value(one['to'])}"
-        for one in features["changes"]
-    )
+    listed = ", ".join(_change(one) for one in features["changes"])
     more = features["columns"] - len(features["changes"])
     listed += f" and {more} more" if more > 0 else ""
-    print_line(f"columns: with {listed} it is {features['predicted']}")
+    print_line(f"columns: {listed}: then it is {features['predicted']}")
 
 
-def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _change(one: dict[str, Any]) -> str:
+    """One change: a word that is gone or new, or from one value to another."""
+    before, after = one["from"], one["to"]
+    if after is None or before is None:
+        return f"{one['column']} {'without' if after is None else 'with'} {(before or after)!r}"
+    if isinstance(before, float):
+        before, after = f"{before:.4g}", f"{after:.4g}"
+    return f"{one['column']} from {before} to {after}"
 
 
 def _signed(value: float) -> str:

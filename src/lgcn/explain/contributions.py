@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops
 from lgcn.explain.parts import Fixed, Part
 from lgcn.explain.secant import Differences
 from lgcn.explain.worlds import Chosen, Worlds, embed
+from lgcn.graph.csr import take_rows
 from lgcn.ops.structure import csr_parts
 from lgcn.training.portfolio.ensemble import TINY
 
@@ -90,7 +92,7 @@ def contributions(
             and of one to compare it with, or `None`.
     """
     fields = [neighbourhood(p.graph, torch.tensor([node]), num_hops(p.model)) for p in parts]
-    with threads_for(max(field.graph.num_edges for field in fields)):
+    with threads_for(fields):
         return _contributions(
             parts,
             fields,
@@ -104,14 +106,19 @@ def contributions(
 
 
 @contextmanager
-def threads_for(num_edges: int) -> Iterator[None]:
-    """One thread for a small neighbourhood: more would take longer to wake than it lasts."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if num_edges < SMALL else before)
+def threads_for(fields: Sequence[Neighbourhood]) -> Iterator[None]:
+    """One thread for small neighbourhoods: more would take longer to wake than it lasts."""
+    if max(field.graph.num_edges for field in fields) >= SMALL:
+        yield
+        return
+    before, kernels = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+        numba.set_num_threads(kernels)
 
 
 def _contributions(
@@ -176,17 +183,17 @@ def feature_contributions(
         rows: The nodes to add up. (default: all)
     """
     layer = model.first_layer
-    weight: Tensor = (layer.weight * layer.scale).detach()
+    weight: Tensor = layer.weight.detach()
+    weight = weight if layer.scale == 1 else weight * layer.scale
+    if rows is not None:
+        x, slope = take_rows(x, rows), slope[rows]
     if x.layout == torch.sparse_csr:
         rowptr, col, values = csr_parts(x)
         row = torch.arange(len(slope)).repeat_interleave(rowptr.diff().long())
-        if rows is not None:
-            kept = torch.zeros(len(slope), dtype=torch.bool).index_fill_(0, rows, True)[row]
-            row, col, values = row[kept], col[kept], values[kept]
         added = values.to(slope) * (slope[row] * weight[col.long()]).sum(1)
         return slope.new_zeros(len(weight)).index_add_(0, col.long(), added)
-    if rows is not None:
-        x, slope = x[rows], slope[rows]
+    if len(x) == 1:
+        return x[0].to(slope) * (weight @ slope[0])
     # Summing over the nodes first makes a matrix of the weight's size.
     return ((x.to(slope).t() @ slope) * weight).sum(1)
 

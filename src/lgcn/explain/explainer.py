@@ -12,7 +12,13 @@ from torch.nn import Module
 
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.explain.columns import Columns
-from lgcn.explain.contributions import NO_EDGES, NO_FEATURES, Contributions, contributions
+from lgcn.explain.contributions import (
+    NO_EDGES,
+    NO_FEATURES,
+    Contributions,
+    contributions,
+    threads_for,
+)
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.parts import fixed_parts, network_parts
 from lgcn.explain.report_lists import by_column, by_edge, by_node, selections
@@ -138,6 +144,17 @@ class NodeExplainer:
         self, node: int, target: int | None, against: int | None, counterfactual: bool
     ) -> Explanation:
         found = self.contributions(node, target, against)
+        with threads_for([share.field for share in found.shares]):
+            return self._told(node, found, target, against, counterfactual)
+
+    def _told(
+        self,
+        node: int,
+        found: Contributions,
+        target: int | None,
+        against: int | None,
+        counterfactual: bool,
+    ) -> Explanation:
         scores = found.scores[0]
         chosen = self.decided(scores) if target is None else target
         scale = self.spec.target_scale if self.spec.task == "regression" else 1.0

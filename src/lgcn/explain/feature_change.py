@@ -1,13 +1,15 @@
-"""The smallest change of a node's own features that changes its prediction.
+"""A small change of a node's own features that changes its prediction.
 
-A change of a single column comes first: people can read it. If none is enough, all features move at
-once, as in ["DeepFool"](https://arxiv.org/abs/1511.04599): along the gradient to where the
-prediction changes, then back to just behind that point.
+Few columns change, by what can occur: a number moves, a category becomes another one, a word or an
+item appears or is left out. If no such change is found, or if the features came as numbers without
+a table, all features move at once, as in ["DeepFool"](https://arxiv.org/abs/1511.04599): along the
+gradient to where the prediction changes, then back to just behind that point.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,13 +17,28 @@ from torch import Tensor
 if TYPE_CHECKING:
     from lgcn.explain.counterfactual import Trial
 
-REACH = 4.0  # standard deviations by which a number may move
-COLUMNS = 10  # columns that are tried alone, those with the steepest slopes first
+FURTHEST = 2.0  # standard deviations from the mean, up to which numbers move
+COLUMNS = 10  # columns that are tried, those with the steepest slopes first
+CHANGED = 3  # columns that may change
+CHOICES = 12  # categories, words or items of a column that are tried
 HALVINGS = 12
 DEEPFOOL_STEPS = 30
 OVERSHOOT = 0.02  # as a share of a step, to land behind the boundary and not on it
 LISTED = 10  # columns of a change of all features
 WORLDS = 32  # changes that are computed at a time
+
+
+class _Column(NamedTuple):
+    described: dict[str, Any]
+    here: slice  # where its features are
+
+
+class _Move(NamedTuple):
+    """One column changed: which, how it is told, and the node's features then."""
+
+    column: _Column
+    entry: dict[str, Any]
+    row: Tensor
 
 
 def find_feature_change(trial: Trial) -> dict[str, Any]:
@@ -30,103 +47,105 @@ def find_feature_change(trial: Trial) -> dict[str, Any]:
     if given == 0:
         return {"changes": None, "reason": "all features come from the edges"}
     own = trial.own_features(trial.shares[0])[0, :given].detach()
-    found = _one_column(trial, own)
-    if found is None:
-        found = _all_features(trial, own)
-    return found
+    return _few_columns(trial, own) or _all_features(trial, own)
 
 
-def _one_column(trial: Trial, own: Tensor) -> dict[str, Any] | None:
-    """The smallest change of one column: a number that moves, or another category."""
-    best: tuple[float, dict[str, Any], Tensor] | None = None
-    for column, here in _steepest_columns(trial, own):
-        if column["kind"] in ("number", "date"):
-            change = _moved_number(trial, own, here.start)
-            if change is None:
-                continue
-            size, row = change
-            described = _number_text(column, float(own[here.start]), float(row[here.start]))
-        elif column["kind"] == "category":
-            other = _other_category(trial, own, here)
-            if other is None:
-                continue
-            size, row, chosen = other
-            before = own[here].nonzero().flatten().tolist()
-            names = column["categories"]
-            described = {"from": names[before[0]] if before else None, "to": names[chosen]}
+def _few_columns(trial: Trial, own: Tensor) -> dict[str, Any] | None:
+    """Changes one column after the other, each time that which helps most, until it is enough."""
+    columns = _steepest_columns(trial, own)
+    made: list[_Move] = []
+    row = own
+    while columns and len(made) < CHANGED:
+        moves = [move for column in columns for move in _moves(trial, column, own, row)]
+        if not moves:
+            return None
+        scores = _scores(trial, torch.stack([move.row for move in moves]))
+        enough = [place for place, one in enumerate(scores) if trial.changed(one)]
+        if enough:
+            best = min(enough, key=lambda place: float((moves[place].row - row).norm()))
         else:
-            continue
-        if best is None or size < best[0]:
-            best = size, {"column": column["name"], **described}, row
-    if best is None:
-        return None
-    size, entry, row = best
-    with torch.no_grad():
-        outcome = trial.outcome(trial.with_features(row[None])[0])
-    return {"changes": [entry], "columns": 1, "distance": size, **outcome}
+            best = int(trial.margin(scores).argmin())
+        made.append(moves[best])
+        row = moves[best].row
+        if enough:
+            return _told(trial, own, made)
+        columns = [column for column in columns if column is not moves[best].column]
+    return None
 
 
-def _steepest_columns(trial: Trial, own: Tensor) -> list[tuple[dict[str, Any], slice]]:
-    """The columns whose features have the largest slopes, and where these features are."""
+def _told(trial: Trial, own: Tensor, made: list[_Move]) -> dict[str, Any]:
+    """The change for the report, with the last number moved no further than needed."""
+    column, entry, row = made[-1]
+    if column.described["kind"] in ("number", "date"):
+        place = column.here.start
+        near, far = float(own[place]), float(row[place])
+        for _ in range(HALVINGS):
+            middle = (near + far) / 2
+            row = row.clone()
+            row[place] = middle
+            flips = trial.changed(_scores(trial, row[None])[0])
+            near, far = (near, middle) if flips else (middle, far)
+        row[place] = far
+        entry = _number_entry(column.described, float(own[place]), far)
+    changes = [*(move.entry for move in made[:-1]), entry]
+    outcome = trial.outcome(_scores(trial, row[None])[0])
+    distance = float((row - own).norm())
+    return {"changes": changes, "columns": len(changes), "distance": distance, **outcome}
+
+
+def _steepest_columns(trial: Trial, own: Tensor) -> list[_Column]:
     row = own.clone().requires_grad_()
     (slope,) = torch.autograd.grad(trial.margin(trial.with_features(row[None]))[0], row)
-    found = _columns(trial)
-    found.sort(key=lambda one: -float(slope[one[1]].abs().max()))
+    found = list(_columns(trial))
+    found.sort(key=lambda column: -float(slope[column.here].abs().max()))
     return found[:COLUMNS]
 
 
-def _columns(trial: Trial) -> list[tuple[dict[str, Any], slice]]:
+def _columns(trial: Trial) -> Iterator[_Column]:
     """The user's columns, and where their features are."""
-    found, place = [], 0
-    for column in trial.explainer.described_columns:
-        here = slice(place, place + column["width"])
+    place = 0
+    for described in trial.explainer.described_columns:
+        here = slice(place, place + described["width"])
         place = here.stop
-        found.append((column, here))
-    return found
+        yield _Column(described, here)
 
 
-def _moved_number(trial: Trial, own: Tensor, place: int) -> tuple[float, Tensor] | None:
-    """How far one feature must move, and the features then."""
-    moves = REACH * torch.tensor([0.5, -0.5, 1.0, -1.0])  # the nearer ones first
-    rows = own.repeat(len(moves), 1)
-    rows[:, place] += moves.to(own)
-    flips = _flips(trial, rows)
-    if not flips:
-        return None
-    near, far = 0.0, float(moves[flips[0]])
-    for _ in range(HALVINGS):
-        middle = (near + far) / 2
-        row = own.clone()
-        row[place] += middle
-        near, far = (near, middle) if _flips(trial, row[None]) else (middle, far)
-    row = own.clone()
-    row[place] += far
-    return abs(far), row
+def _moves(trial: Trial, column: _Column, own: Tensor, row: Tensor) -> Iterator[_Move]:
+    """The changes of a column that are tried."""
+    described, here = column
+    kind = described["kind"]
+    if kind in ("number", "date"):
+        before = float(own[here.start])
+        for after in (-FURTHEST, -1.0, 0.0, 1.0, FURTHEST):
+            changed = row.clone()
+            changed[here.start] = after
+            yield _Move(column, _number_entry(described, before, after), changed)
+    elif kind == "category":
+        names = described["categories"]
+        present = own[here].nonzero().flatten().tolist()
+        for other in [place for place in range(len(names)) if place not in present][:CHOICES]:
+            changed = row.clone()
+            changed[here] = 0
+            changed[here.start + other] = 1
+            told = {"from": names[present[0]] if present else None, "to": names[other]}
+            yield _Move(column, {"column": described["name"], **told}, changed)
+    elif kind in ("text", "list", "long"):
+        names = described["words"] if kind == "text" else described["items"]
+        present = own[here].nonzero().flatten().tolist()
+        for place in present[:CHOICES]:
+            changed = row.clone()
+            changed[here.start + place] = 0
+            yield _Move(column, _word_entry(described, names[place], removed=True), changed)
+        if kind == "list":  # the value of a new word depends on the others, that of an item is 1
+            for place in [p for p in range(len(names)) if p not in present][:CHOICES]:
+                changed = row.clone()
+                changed[here.start + place] = 1
+                yield _Move(column, _word_entry(described, names[place], removed=False), changed)
 
 
-def _other_category(trial: Trial, own: Tensor, here: slice) -> tuple[float, Tensor, int] | None:
-    width = here.stop - here.start
-    present = own[here].nonzero().flatten().tolist()
-    others = [number for number in range(width) if number not in present]
-    if not others:
-        return None
-    rows = own.repeat(len(others), 1)
-    rows[:, here] = 0
-    rows[torch.arange(len(others)), here.start + torch.tensor(others)] = 1
-    flips = _flips(trial, rows)
-    if not flips:
-        return None
-    return float((rows[flips[0]] - own).norm()), rows[flips[0]], others[flips[0]]
-
-
-def _flips(trial: Trial, rows: Tensor) -> list[int]:
-    """Which of these features change the prediction."""
-    found = []
+def _scores(trial: Trial, rows: Tensor) -> Tensor:
     with torch.no_grad():
-        for start in range(0, len(rows), WORLDS):
-            scores = trial.with_features(rows[start : start + WORLDS])
-            found += [start + i for i, one in enumerate(scores) if trial.changed(one)]
-    return found
+        return torch.cat([trial.with_features(block) for block in torch.split(rows, WORLDS)])
 
 
 def _all_features(trial: Trial, own: Tensor) -> dict[str, Any]:
@@ -150,34 +169,40 @@ def _all_features(trial: Trial, own: Tensor) -> dict[str, Any]:
     change, near, far = row.detach() - own, 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (near + far) / 2
-        near, far = (
-            (near, middle) if _flips(trial, (own + middle * change)[None]) else (middle, far)
-        )
+        flips = trial.changed(_scores(trial, (own + middle * change)[None])[0])
+        near, far = (near, middle) if flips else (middle, far)
     change = far * change
-    with torch.no_grad():
-        scores = trial.with_features((own + change)[None])
     order = change.abs().argsort(descending=True, stable=True)[:LISTED].tolist()
     names = trial.explainer.parts[0].columns.features
-    numbers = {here.start: column for column, here in _columns(trial) if column["kind"] == "number"}
+    numbers = {
+        column.here.start: column.described
+        for column in _columns(trial)
+        if column.described["kind"] == "number"
+    }
     entries: list[dict[str, Any]] = []
     for place in order:
         before, after = float(own[place]), float(own[place] + change[place])
-        described: dict[str, Any] = {"from": before, "to": after, "unit": "feature"}
         if place in numbers:
-            described = _number_text(numbers[place], before, after)
-        if before != after:
-            entries.append({"column": names[place], **described})
+            entries.append(_number_entry(numbers[place], before, after))
+        elif before != after:
+            entries.append({"column": names[place], "from": before, "to": after, "unit": "feature"})
     return {
         "changes": entries,
         "columns": int((change != 0).sum()),
         "distance": float(change.norm()),
-        **trial.outcome(scores[0]),
+        **trial.outcome(_scores(trial, (own + change)[None])[0]),
     }
 
 
-def _number_text(column: dict[str, Any], before: float, after: float) -> dict[str, Any]:
-    """A number in the user's unit; of dates, in standard deviations from the mean."""
-    if column["kind"] == "date":
-        return {"from": before, "to": after, "unit": "standard deviations"}
-    mean, deviation = column["mean"][0], column["deviation"][0]
-    return {"from": mean + before * deviation, "to": mean + after * deviation}
+def _number_entry(described: dict[str, Any], before: float, after: float) -> dict[str, Any]:
+    """A number in the user's unit; a date in standard deviations from the mean."""
+    found: dict[str, Any] = {"column": described["name"]}
+    if described["kind"] == "date":
+        return {**found, "from": before, "to": after, "unit": "standard deviations"}
+    mean, deviation = described["mean"][0], described["deviation"][0]
+    return {**found, "from": mean + before * deviation, "to": mean + after * deviation}
+
+
+def _word_entry(described: dict[str, Any], word: str, *, removed: bool) -> dict[str, Any]:
+    before, after = (word, None) if removed else (None, word)
+    return {"column": described["name"], "from": before, "to": after}

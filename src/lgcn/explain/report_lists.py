@@ -12,7 +12,7 @@ from lgcn.explain.columns import Columns
 from lgcn.explain.contributions import Contributions, Share
 from lgcn.nn.residual import ResidualLGCN
 
-DETAILED = 50  # nodes, largest first, whose columns are listed
+DETAILED = 20  # nodes, largest first, whose columns are listed
 PLACES = 5  # strongest places of a selected neighbour
 DRIVERS = 3  # columns that are listed per node and per hidden unit
 
