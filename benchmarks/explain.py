@@ -41,6 +41,7 @@ from benchmarks.explain_methods import (
     masked_score,
     noisy,
     ours,
+    refined,
     saliency,
 )
 from benchmarks.explain_table import key
@@ -182,7 +183,7 @@ def measure_all(
         if function is None:
             function = TrainedPGExplainer(others or fields, seed)
             extra = {"training_seconds": round(time.process_time() - start, 1)}
-        found = measure(function, fields, task, seed, 0 if function is ours else cutting)
+        found = measure(function, fields, task, seed, 0 if function in (ours, refined) else cutting)
         yield method, {"accuracy": accuracy, **found, **extra}
 
 

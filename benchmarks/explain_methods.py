@@ -22,7 +22,7 @@ from torch_geometric.explain.algorithm import ExplainerAlgorithm
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 from lgcn import Graph
-from lgcn.explain import NodeExplainer
+from lgcn.explain import NodeExplainer, important_edges
 from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops
 
 STEPS = 50  # of integrated gradients, Captum's default
@@ -124,6 +124,15 @@ def ours(field: Field, seed: int) -> Tensor:
     return importance
 
 
+def refined(field: Field, seed: int) -> Tensor:
+    """The order in which our important edges can be done without."""
+    explainer = NodeExplainer(field.network, field.part.graph)
+    part, found = important_edges(explainer, 0)
+    importance = torch.zeros(field.part.graph.num_edges)
+    importance[part.entry] = found
+    return importance
+
+
 def gnn_explainer(field: Field, seed: int) -> Tensor:
     """PyG's GNNExplainer with its defaults and an edge mask alone."""
     torch.manual_seed(seed)
@@ -201,6 +210,7 @@ def random(field: Field, seed: int) -> Tensor:
 
 METHODS: dict[str, Method | None] = {
     "ours": ours,
+    "ours, refined": refined,
     "GNNExplainer": gnn_explainer,
     "PGExplainer": None,  # is trained first
     "integrated gradients": integrated_gradients,
