@@ -41,8 +41,8 @@ from benchmarks.explain_methods import (
     masked_score,
     noisy,
     ours,
-    refined,
     saliency,
+    thorough,
 )
 from benchmarks.explain_table import key
 from lgcn.paper.json_lines import put_lines, read_lines
@@ -183,7 +183,7 @@ def measure_all(
         if function is None:
             function = TrainedPGExplainer(others or fields, seed)
             extra = {"training_seconds": round(time.process_time() - start, 1)}
-        found = measure(function, fields, task, seed, 0 if function in (ours, refined) else cutting)
+        found = measure(function, fields, task, seed, 0 if function in (ours, thorough) else cutting)
         yield method, {"accuracy": accuracy, **found, **extra}
 
 

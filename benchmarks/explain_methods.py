@@ -22,7 +22,7 @@ from torch_geometric.explain.algorithm import ExplainerAlgorithm
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 from lgcn import Graph
-from lgcn.explain import NodeExplainer, important_edges
+from lgcn.explain import NodeExplainer
 from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops
 
 STEPS = 50  # of integrated gradients, Captum's default
@@ -114,23 +114,18 @@ def masked_score(field: Field, mask: Tensor) -> Tensor:
         clear_masks(model)
 
 
-def ours(field: Field, seed: int) -> Tensor:
-    """How much each edge adds to the score or takes from it, by `lgcn.explain_nodes`."""
+def ours(field: Field, seed: int, thorough: bool = False) -> Tensor:
+    """How much the score depends on each edge, from no edges to all of them."""
     explainer = NodeExplainer(field.network, field.part.graph)
-    (share,) = explainer.contributions(0, target=field.predicted).shares
-    # Its field is cut from ours: the same nodes and edges, perhaps in another order.
+    entry, found = explainer.important_edges(0, thorough=thorough)
     importance = torch.zeros(field.part.graph.num_edges)
-    importance[share.field.entry] = share.by_edge.float().abs()
+    importance[entry] = found.float()
     return importance
 
 
-def refined(field: Field, seed: int) -> Tensor:
-    """The order in which our important edges can be done without."""
-    explainer = NodeExplainer(field.network, field.part.graph)
-    part, found = important_edges(explainer, 0)
-    importance = torch.zeros(field.part.graph.num_edges)
-    importance[part.entry] = found
-    return importance
+def thorough(field: Field, seed: int) -> Tensor:
+    """The same, and the first edges are chosen one after another by trying them."""
+    return ours(field, seed, thorough=True)
 
 
 def gnn_explainer(field: Field, seed: int) -> Tensor:
@@ -210,7 +205,7 @@ def random(field: Field, seed: int) -> Tensor:
 
 METHODS: dict[str, Method | None] = {
     "ours": ours,
-    "ours, refined": refined,
+    "ours, thorough": thorough,
     "GNNExplainer": gnn_explainer,
     "PGExplainer": None,  # is trained first
     "integrated gradients": integrated_gradients,

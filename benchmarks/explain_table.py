@@ -9,7 +9,7 @@ from benchmarks.report_tables import Record, machine_line, table
 from lgcn.paper.json_lines import read_lines
 
 ORDER = (
-    *("ours", "ours, refined", "GNNExplainer", "PGExplainer", "integrated gradients"),
+    *("ours", "ours, thorough", "GNNExplainer", "PGExplainer", "integrated gradients"),
     *("saliency", "PageRank", "random"),
 )
 # Column, how a record gives it, digits, and which numbers are better.
@@ -61,8 +61,9 @@ def _title(dataset: str, found: dict[str, list[Record]]) -> str:
     records = next(iter(found.values()))
     accuracy = statistics.mean(100 * record["accuracy"] for record in records)
     edges = statistics.median(record["edges"] for record in records)
+    networks = "1 network" if len(records) == 1 else f"{len(records)} networks"
     return (
-        f"**{dataset}**: {len(records)} networks, test accuracy {accuracy:.0f} %, "
+        f"**{dataset}**: {networks}, test accuracy {accuracy:.0f} %, "
         f"{sum(record['nodes'] for record in records)} nodes; {edges:.0f} edges in a node's "
         "neighbourhood (median)"
     )

@@ -1,6 +1,5 @@
 """Why a network predicts what it predicts: contributions, selections, counterfactuals."""
 
-from lgcn.explain.elimination import important_edges
 from lgcn.explain.explainer import NodeExplainer, explain_nodes
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.selection import LayerSelection, selected_neighbours
@@ -10,6 +9,5 @@ __all__ = [
     "LayerSelection",
     "NodeExplainer",
     "explain_nodes",
-    "important_edges",
     "selected_neighbours",
 ]
