@@ -38,6 +38,8 @@ class Share:
         places: What each place of the LGCLs' grids adds, own values first, [positions, features].
         by_node: What the features of each node add, [nodes].
         by_edge: What each entry of the adjacency adds, [entries].
+        importance: The size of what it adds on the way from no messages to all, [entries]; it is
+            large as well if an edge helps at first and harms later.
         slope: By which the features' linear map was multiplied, [nodes, width].
     """
 
@@ -47,6 +49,7 @@ class Share:
     places: list[Tensor]
     by_node: Tensor
     by_edge: Tensor
+    importance: Tensor
     slope: Tensor
 
     def by_feature(self, rows: Tensor | None = None) -> Tensor:
@@ -164,7 +167,8 @@ def _contributions(
                 worlds.chosen,
                 places,
                 (slope * change).sum(1),
-                of_mask[2:].sum(0) / len(FACTORS),  # each factor is as far from the next
+                of_mask[2:].mean(0),  # each factor is as far from the next
+                of_mask[2:].abs().mean(0),
                 slope,
             )
         )

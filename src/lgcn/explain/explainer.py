@@ -140,6 +140,36 @@ class NodeExplainer:
             choose=choose,
         )
 
+    def important_edges(
+        self, node: int, target: int | None = None, *, thorough: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Ranks edges by how much a prediction depends on them, for or against it.
+
+        Contributions say what each edge adds; the ranking says which few edges to keep or to cut.
+        It is for a single network.
+
+        Args:
+            node: The node number.
+            target: The number of the output. (default: as in `explain`)
+            thorough: Try the first edges in the network, for classes; takes several times as long.
+                (default: `False`)
+
+        Returns:
+            The places of the edges in the graph's adjacency, and their importance.
+        """
+        if self.averaged:
+            raise UsageError("important_edges is for a single network, got an ensemble")
+        if thorough and self.spec.task != "classification":
+            raise UsageError(f"thorough is for classes, got a model for {self.spec.task}")
+        (share,) = self.contributions(node, target).shares
+        importance = share.importance
+        if thorough:
+            from lgcn.explain.edge_importance import thorough_importance
+
+            with threads_for([share.field]):
+                importance = thorough_importance(share, node)
+        return share.field.entry, importance
+
     def _explain(
         self, node: int, target: int | None, against: int | None, counterfactual: bool
     ) -> Explanation:
