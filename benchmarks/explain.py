@@ -183,7 +183,9 @@ def measure_all(
         if function is None:
             function = TrainedPGExplainer(others or fields, seed)
             extra = {"training_seconds": round(time.process_time() - start, 1)}
-        found = measure(function, fields, task, seed, 0 if function in (ours, thorough) else cutting)
+        found = measure(
+            function, fields, task, seed, 0 if function in (ours, thorough) else cutting
+        )
         yield method, {"accuracy": accuracy, **found, **extra}
 
 
