@@ -11,6 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
+from benchmarks.explain_table import explanations
 from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.report_tables import (
@@ -29,7 +30,11 @@ DOCUMENTS = (
         EVIDENCE / f"{name}.md"
         for name in (
             *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
+<<<<<<< HEAD
             *("guarantees", "robustness", "own-data", "service"),
+=======
+            *("guarantees", "robustness", "own-data", "explanations"),
+>>>>>>> i22-pyg
         )
     ),
 )
@@ -52,6 +57,8 @@ def block(name: str) -> str:
         return attack_table(name)
     if name == "own_best":
         return own_best()
+    if name == "explanations":
+        return explanations()
     benchmark, _, run = name.partition("-")
     if benchmark == "targets":
         return targets(run)

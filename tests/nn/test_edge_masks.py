@@ -183,6 +183,10 @@ def test_gnn_explainer_finds_masks(name: str) -> None:
     assert all(0 <= value <= 1 for value in fidelity(explainer, explanation))
     model.eval()
     assert torch.equal(model(X, EDGES), model(X, Graph.as_given(EDGES, 5)))  # masks are gone
+    later = torch.ones(10, requires_grad=True)  # PyG makes a parameter of the mask before
+    masked(model, later, X, EDGES).sum().backward()
+    assert later.grad.abs().sum() > 0
+    assert not any("mask" in key for key in model.state_dict())
 
 
 def test_a_layer_can_be_left_unmasked() -> None:

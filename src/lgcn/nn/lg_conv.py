@@ -215,7 +215,8 @@ class LGConv(MessageLayer):
             grid, selection = self.select_from(source, own, adjacency, mask)
             if isinstance(edges, GivenEdges):
                 grid = without_spare(grid, edges)
-                selection = Selection(*(without_spare(part, edges) for part in selection))
+                node, value = selection
+                selection = Selection(without_spare(node, edges), without_spare(value, edges))
             return self.convolve(grid), selection
         plain = mask is None and not torch.compiler.is_compiling()
         if plain and not torch.is_grad_enabled() and not self.training:
@@ -369,7 +370,7 @@ class LGConv(MessageLayer):
     ) -> Edges | CSR:
         if isinstance(edge_index, CSR):
             return edge_index
-        if isinstance(edge_index, Graph | GivenEdges) or own is source:
+        if isinstance(edge_index, (Graph, GivenEdges)) or own is source:
             return as_edges(self, source, edge_index, edge_weight)
         if self.rank == "normalized" or self.self_loops:
             raise ValueError(

@@ -48,6 +48,17 @@ class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
     def explain(self, value: bool | None) -> None:
         self._explain = value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keeps a mask out of the parameters.
+
+        GNNExplainer's mask is a parameter. If it were registered, PyG would copy every later mask
+        into a new parameter, and gradients would not reach it.
+        """
+        if name == "_edge_mask":
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
     def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
         """Does nothing: PyG would write a file of code for a `propagate` that is not called."""
 
@@ -99,7 +110,7 @@ def as_edges(
         edge_index: A graph, which is returned; PyG's [2, E] tensor; or a sparse adjacency.
         edge_weight: Edge weights, if `edge_index` is a tensor.
     """
-    if isinstance(edge_index, Graph | GivenEdges):
+    if isinstance(edge_index, (Graph, GivenEdges)):
         if edge_weight is not None:
             raise ValueError("edge_weight must be None with a Graph, which holds its own weights")
         return edge_index
