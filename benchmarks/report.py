@@ -30,11 +30,7 @@ DOCUMENTS = (
         EVIDENCE / f"{name}.md"
         for name in (
             *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
-<<<<<<< HEAD
-            *("guarantees", "robustness", "own-data", "service"),
-=======
-            *("guarantees", "robustness", "own-data", "explanations"),
->>>>>>> i22-pyg
+            *("guarantees", "robustness", "own-data", "explanations", "service"),
         )
     ),
 )
