@@ -87,9 +87,12 @@ def by_column(found: Contributions, scale: float) -> list[dict[str, Any]]:
     features: dict[str, dict[str, float]] = {}
     for share in found.shares:
         names, added = share.part.columns, share.by_feature()
-        for place in added.nonzero().flatten().tolist():
-            column, feature = names.names[names.column[place]], names.features[place]
-            value = float(added[place]) * scale
+        columns = names.column.tolist()
+        for place, amount in enumerate(added.tolist()):
+            if amount == 0:
+                continue
+            column, feature = names.names[columns[place]], names.features[place]
+            value = amount * scale
             total[column] = total.get(column, 0.0) + value
             inside = features.setdefault(column, {})
             inside[feature] = inside.get(feature, 0.0) + value
