@@ -22,7 +22,7 @@ def second(trained: Callable[..., Path]) -> Path:
 
 def test_differences_are_counted_on_the_same_nodes(trained: Callable[..., Path]) -> None:
     folders = [trained(), second(trained)]
-    found = compare(folders)
+    found = compare([load_run(folder) for folder in folders])
     assert found.same_graph
     assert found.same_split
     ours, theirs = (load_run(folder).predictions() for folder in folders)
@@ -87,8 +87,8 @@ def test_runs_that_cannot_be_compared_are_refused(
     trained: Callable[..., Path], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="2 to 8 runs, got 1"):
-        compare([trained()])
+        write_comparison([trained()], tmp_path / "page.html")
     with pytest.raises(UsageError, match="classification, regression"):
-        compare([trained(), trained("numbers")])
+        write_comparison([trained(), trained("numbers")], tmp_path / "page.html")
     with pytest.raises(UsageError, match="html"):
         write_comparison([trained(), trained()], tmp_path / "page.txt")

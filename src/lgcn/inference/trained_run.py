@@ -1,21 +1,19 @@
 """A trained run together with data: its own, or new data that the model has never seen.
 
-The command line, the estimator and Python programs share it. Everything that can be checked without
-torch is checked before torch is imported, so that a mistake is reported at once.
+The command line, the estimator and Python programs share it. `lgcn.inference.run_data` finds and
+loads the data.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from lgcn.datasets.graph_source import GraphSource, as_store, choose_source
-from lgcn.errors import CheckpointError, DataError, UsageError
+from lgcn.errors import CheckpointError, UsageError
 from lgcn.inference.decision import Decision
+from lgcn.inference.run_data import Labels, Loaded, NewData, RunData, are_tables
 from lgcn.training.run_folder import Run
 from lgcn.utils.numbers import real_number
 from lgcn.utils.sizes import parse_memory
@@ -34,81 +32,6 @@ if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
     from lgcn.training.split_file import Split
     from lgcn.utils.progress import OnProgress
-
-# Options of tables that only matter in training.
-_OF_TRAINING = (
-    "ignore_columns",  # the encoder knows those it wants
-    "sample_weight_column",
-    "split_column",
-    "labels_per_class",
-    "val",
-    "test",
-    "split_seed",
-)
-# Options that say how cells are written.
-_CELLS = ("decimal", "date_order", "na_values")
-# Data that are not a user's tables.
-_NOT_TABLES = ("graph", "dataset", "store", "root")
-
-
-class NewData(TypedDict, total=False):
-    """The graph to work on, one of several ways; without any, the one of the training.
-
-    `graph` is a graph in memory, `dataset` the name of a data set or the path of an `.npz`
-    file, `store` the folder of a graph store. `edges` and `nodes` are two tables; the rest
-    says how to read them, see `lgcn.from_tables`. `root` is the folder of a data set's
-    files.
-    """
-
-    graph: Graph
-    dataset: str | None
-    store: str | Path | None
-    root: str | Path | None
-    edges: Any
-    nodes: Any
-    label_column: str | Sequence[str]
-    label_separator: str
-    id_column: str
-    source_column: str
-    target_column: str
-    weight_column: str
-    decimal: str
-    date_order: str
-    na_values: str | Sequence[str]
-    directed: bool
-    unknown_nodes: str
-    delimiter: str
-    encoding: str
-    header: bool
-    node_header: bool
-    features: Any
-
-
-class Labels(Enum):
-    """Whether the labels of new tables are read."""
-
-    REQUIRED = "required"
-    IF_PRESENT = "if present"
-    IGNORED = "ignored"
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A graph for a trained model.
-
-    Attributes:
-        graph: The graph with features as the model takes them.
-        given: The graph before the model's own features were added.
-        node_ids: Gives the ids of the nodes from `start` up to `stop`; `None` if they have none.
-        directed: Whether edges count one way only; `None` if that is not known.
-        cells: How the cells of new tables are written, as options of `lgcn.from_tables`.
-    """
-
-    graph: Graph
-    given: Graph
-    node_ids: Callable[[int, int], Any] | None
-    directed: bool | None = None
-    cells: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ScoredGraph(NamedTuple):
@@ -163,6 +86,7 @@ class TrainedRun:
         self.folder = Path(folder)
         self._run = Run(folder)
         self.settings, self.spec = self._run.read_finished()
+        self._data = RunData(self._run, self.settings, self.spec)
         self._model: Module | None = None
 
     def __repr__(self) -> str:
@@ -246,7 +170,7 @@ class TrainedRun:
         Args:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        return self._load(data, self._source(data, Labels.IF_PRESENT)).graph
+        return self._data.load(data, self._data.source(data, Labels.IF_PRESENT)).graph
 
     def check_data(self, **data: Unpack[NewData]) -> None:
         """Raises an error if `load` would, as far as can be told without reading data or torch.
@@ -254,7 +178,7 @@ class TrainedRun:
         Args:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        self._source(data, Labels.IF_PRESENT)
+        self._data.source(data, Labels.IF_PRESENT)
 
     def load(self, **data: Unpack[NewData]) -> tuple[Loaded, Truth]:
         """The graph with the ids of its nodes, and their true labels and splits.
@@ -264,11 +188,11 @@ class TrainedRun:
         Args:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        source = self._source(data, Labels.IF_PRESENT)
+        source = self._data.source(data, Labels.IF_PRESENT)
         from lgcn.inference.truth import Truth
 
-        loaded = self._load_labels(data, source, needed=False)
-        return loaded, Truth.of(loaded.graph, self._split(loaded.graph, data, source))
+        loaded = self._data.load_labels(data, source, needed=False)
+        return loaded, Truth.of(loaded.graph, self._data.split(loaded.graph, data, source))
 
     def scores(
         self,
@@ -304,9 +228,9 @@ class TrainedRun:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         _check_memory(memory)
-        source = self._source(data, Labels.IGNORED)
+        source = self._data.source(data, Labels.IGNORED)
         model = self.model()
-        scores = _scores(model, self._load(data, source).graph, memory, on_progress)
+        scores = _scores(model, self._data.load(data, source).graph, memory, on_progress)
         return self.spec.values(scores[:]) if self.spec.task == "regression" else scores
 
     def scored_graph(
@@ -323,12 +247,12 @@ class TrainedRun:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         _check_memory(memory)
-        source = self._source(data, Labels.IF_PRESENT)
+        source = self._data.source(data, Labels.IF_PRESENT)
         model = self.model()
-        loaded = self._load_labels(data, source, needed=False)
-        split = self._split(loaded.graph, data, source)
+        loaded = self._data.load_labels(data, source, needed=False)
+        split = self._data.split(loaded.graph, data, source)
         scores = _scores(model, loaded.graph, memory, on_progress)
-        own = self._is_own(data, source)
+        own = self._data.is_own(data, source)
         return ScoredGraph(loaded.graph, scores, loaded.node_ids, split, own)
 
     def predictions(
@@ -437,13 +361,13 @@ class TrainedRun:
         Args:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        source = self._source(data, Labels.REQUIRED)
+        source = self._data.source(data, Labels.REQUIRED)
         from lgcn.inference.evaluation import evaluate_graph
         from lgcn.training.scoring import Scoring
 
         model = self.model()
-        graph = self._load(data, source).graph
-        if _are_tables(data):
+        graph = self._data.load(data, source).graph
+        if are_tables(data):
             known = ~graph.unlabelled()
             graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
         scoring = replace(
@@ -451,7 +375,7 @@ class TrainedRun:
             threshold=self.threshold,
             temperature=self.temperature,
         )
-        stored = (self.metrics() or {}) if self._is_own(data, source) else {}
+        stored = (self.metrics() or {}) if self._data.is_own(data, source) else {}
         return evaluate_graph(model, graph, scoring, self.interval, stored.get("baselines"))
 
     def explain(
@@ -492,10 +416,10 @@ class TrainedRun:
             scored: A graph that `scored_graph` gave, which is not read again. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        source = None if scored is not None else self._source(data, Labels.IGNORED)
+        source = None if scored is not None else self._data.source(data, Labels.IGNORED)
         from lgcn.inference.explanations import RunExplainer
 
-        loaded = self._load(data, source) if scored is None else scored
+        loaded = self._data.load(data, source) if scored is None else scored
         return RunExplainer(
             self.model(),
             loaded.graph,
@@ -519,14 +443,14 @@ class TrainedRun:
         self._check_abstain(abstain_below)
         _check_memory(memory)
         labels = Labels.IF_PRESENT if unlabelled_only or truth else Labels.IGNORED
-        source = self._source(data, labels)
+        source = self._data.source(data, labels)
         from lgcn.inference.truth import Truth
 
         model = self.model()
-        loaded = self._load_labels(data, source, needed=unlabelled_only)
+        loaded = self._data.load_labels(data, source, needed=unlabelled_only)
         known = None
         if truth:
-            known = Truth.of(loaded.graph, self._split(loaded.graph, data, source))
+            known = Truth.of(loaded.graph, self._data.split(loaded.graph, data, source))
         return self.decision(abstain_below).tables(
             _scores(model, loaded.graph, memory, on_progress),
             node_ids=loaded.node_ids,
@@ -535,149 +459,14 @@ class TrainedRun:
             on_progress=on_progress,
         )
 
-    def _load_labels(self, data: NewData, source: GraphSource | None, *, needed: bool) -> Loaded:
-        """The graph with its labels; without, if new tables have labels that cannot be read.
-
-        Args:
-            data, source: The data.
-            needed: Whether labels that cannot be read are an error.
-        """
-        if needed or not _are_tables(data):
-            return self._load(data, source)
-        try:
-            return self._load(data, source)
-        except DataError as error:
-            loaded = self._load(data, self._source(data, Labels.IGNORED))
-            warnings.warn(f"the predictions have no column of true labels: {error}", stacklevel=5)
-            return loaded
-
-    def _split(self, graph: Graph, data: NewData, source: GraphSource | None) -> Split | None:
-        """The split of the training, or that of another graph; new tables have none."""
-        if _are_tables(data):
-            return None
-        from lgcn.training.split_file import SPLITS, split_of
-
-        split = self._run.split(graph.num_nodes) if self._is_own(data, source) else None
-        if split is None:
-            has_split = any(graph.mask(name) is not None for name in SPLITS)
-            return split_of(graph) if has_split else None
-        if len(split["train"]) != graph.num_nodes:
-            warnings.warn(
-                f"the predictions have no column of the split: {graph.name} had "
-                f"{len(split['train'])} nodes in training, and has {graph.num_nodes} now",
-                stacklevel=5,
-            )
-            return None
-        return split
-
-    def _is_own(self, data: NewData, source: GraphSource | None) -> bool:
-        """Whether the graph is that of the training."""
-        if source is None or _are_tables(data):
-            return False
-        own = as_store(GraphSource(self.settings.dataset, self.settings.dataset_options))
-        same = all(source.options.get(key) == value for key, value in own.options.items())
-        return source.dataset == own.dataset and (own.dataset == "tables" or same)
-
     def _embed(
         self, data: NewData, layer: int, memory: str | int, on_progress: OnProgress | None
     ) -> tuple[Tensor, Loaded]:
         _check_memory(memory)
-        source = self._source(data, Labels.IGNORED)
+        source = self._data.source(data, Labels.IGNORED)
         model = self.model()
-        loaded = self._load(data, source)
+        loaded = self._data.load(data, source)
         return embeddings(model, loaded.graph, layer, memory, on_progress), loaded
-
-    def _source(self, data: NewData, labels: Labels) -> GraphSource | None:
-        """Where the graph comes from, checked; `None` if it is in memory."""
-        if data.get("graph") is not None:
-            others = [f"{name}=" for name in data if name != "graph"]
-            if others:
-                raise UsageError(f"give one of graph= and {others[0]}, not both")
-            return None
-        tables = {name: value for name, value in data.items() if name not in _NOT_TABLES}
-        are_new = _are_tables(data)
-        root = data.get("root")
-        own = GraphSource(self.settings.dataset, self.settings.dataset_options, root)
-        given = choose_source(
-            data.get("dataset"),
-            store=data.get("store"),
-            root=root,
-            **(tables if are_new else {}),
-        )
-        source = own if given is None else given
-        if source.dataset == own.dataset:  # the other options of the training still hold
-            options = {**own.options, **source.options}
-            if are_new and "features" not in tables:
-                options.pop("features", None)  # those are of other nodes
-            source = replace(source, options=options)
-        source = as_store(source)
-        if source.dataset == "tables":
-            options = {**source.options, **({} if are_new else tables)}
-            options = self._table_options(options, labels if are_new else None)
-            source = replace(source, options=options)
-        elif tables:
-            raise UsageError(f"{next(iter(tables))}= is for tables, and needs edges= and nodes=")
-        try:
-            source.check()
-        except (DataError, UsageError) as error:
-            if given is None and source.missing_path is not None:
-                arguments = {"tables": "edges= and nodes=", "store": "store="}
-                argument = arguments.get(source.dataset, "dataset=")
-                error.args = (
-                    f"{error}. {self.folder} was trained on it; if it has moved, give {argument}",
-                )
-            raise
-        return source
-
-    def _table_options(self, options: dict[str, Any], labels: Labels | None) -> dict[str, Any]:
-        """The options with which tables are read for the model.
-
-        Args:
-            options: All that is known of the tables.
-            labels: Whether to read labels of new tables; `None` for the tables of the training.
-        """
-        from lgcn.tables.early_checks import OF_FEATURES
-
-        if not self._run.has_encoder:
-            raise UsageError(
-                f"{self.folder} was not trained on tables, so it cannot read any. Give a graph "
-                "with the same features: a data set or an .npz file by dataset=, or a store by "
-                "store="
-            )
-        if "nodes" not in options:
-            raise UsageError(f"{self.folder} does not name its tables; give edges= and nodes=")
-        dropped = list(OF_FEATURES)  # the encoder knows
-        if labels is not None:
-            dropped += _OF_TRAINING
-        if labels is Labels.IF_PRESENT and not _has_labels(options):
-            labels = Labels.IGNORED
-        if labels is Labels.IGNORED:
-            dropped += ["label_column", "label_separator", "task"]
-        elif self.spec.task != "multilabel":  # a store's run does not name the task of tables
-            options["task"] = self.spec.task
-        return {key: value for key, value in options.items() if key not in dropped}
-
-    def _load(self, data: NewData, source: GraphSource | None) -> Loaded:
-        """The graph, which fits the model."""
-        if source is None:
-            graph = data["graph"]
-        elif source.dataset == "tables":
-            graph = source.load(encoder=self.encoder(), label_names=self.spec.label_names)
-        else:
-            graph = source.load()
-        given, graph = graph, self.spec.prepare(graph)
-        self.spec.check(graph)
-        if source is not None and source.dataset == "store":
-            from lgcn.store.open_store import open_store
-
-            store = open_store(source.options["path"], verify=False)  # loading verified it
-            return Loaded(graph, given, store.node_ids, store.header["directed"])
-        ids = graph.node_ids
-        node_ids = None if ids is None else lambda start, stop: ids[start:stop]
-        if source is None or source.dataset != "tables":
-            return Loaded(graph, given, node_ids)
-        cells = {key: source.options[key] for key in _CELLS if key in source.options}
-        return Loaded(graph, given, node_ids, source.options.get("directed", False), cells)
 
 
 def embeddings(
@@ -695,21 +484,6 @@ def embeddings(
         model, graph = part.model, part.spec.prepare(graph)
     options: dict[str, Any] = {"layer": layer, "memory": memory, "on_progress": on_progress}
     return layerwise(model, graph, **options)
-
-
-def _are_tables(data: NewData) -> bool:
-    """Whether the new data are tables."""
-    return "edges" in data or "nodes" in data
-
-
-def _has_labels(options: Mapping[str, Any]) -> bool:
-    """Whether the node table has the label columns."""
-    from lgcn.tables.early_checks import text_format
-    from lgcn.tables.open_table import open_table
-
-    columns = open_table(options["nodes"], "nodes", **text_format(options, "nodes")).columns
-    wanted = options.get("label_column", [])
-    return set([wanted] if isinstance(wanted, str) else wanted) <= set(columns)
 
 
 def _check_memory(memory: str | int | None) -> None:

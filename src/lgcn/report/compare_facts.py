@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.errors import LGCNError, UsageError, one_line
-from lgcn.inference.trained_run import ScoredGraph, TrainedRun, load_run
+from lgcn.inference.trained_run import ScoredGraph, TrainedRun
 from lgcn.nn.layerwise import read_blocks
 from lgcn.report.names import shown_name
 from lgcn.report.node_results import SPLITS, Array, NodeResults, node_results
@@ -22,7 +22,6 @@ from lgcn.training.split_reports import split_reports
 if TYPE_CHECKING:
     from lgcn.utils.progress import OnProgress
 
-MAX_RUNS = 8  # as many as the palette has colours
 LISTED = 25  # nodes on which runs disagree
 ID_BLOCK = 2**18
 
@@ -98,20 +97,17 @@ class Comparison:
 
 
 def compare(
-    folders: Sequence[str | Path],
+    opened: Sequence[TrainedRun],
     *,
     memory: str | int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Reads runs, scores their graphs, and compares them with the first one.
+    """Scores the graphs of runs, and compares the runs with the first one.
 
     Args:
-        folders: The run folders, two to eight.
+        opened: Two to eight runs.
         memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
     """
-    if not 2 <= len(folders) <= MAX_RUNS:
-        raise UsageError(f"a comparison takes 2 to {MAX_RUNS} runs, got {len(folders)}")
-    opened = [load_run(folder) for folder in folders]
     tasks = {run.spec.task for run in opened}
     if len(tasks) > 1:
         raise UsageError(

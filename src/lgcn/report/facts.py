@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from lgcn.graph import Graph
     from lgcn.inference.explanations import RunExplainer
-    from lgcn.inference.trained_run import NewData, ScoredGraph, TrainedRun
+    from lgcn.inference.run_data import NewData
+    from lgcn.inference.trained_run import ScoredGraph, TrainedRun
     from lgcn.utils.progress import OnProgress
 
 # With several labels per node, comparing neighbours is slow: so many nodes are enough.
@@ -114,7 +115,7 @@ def collect(
         run: The run.
         sample: How many nodes are shown one by one, at most.
         memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
-        **data: New data, see `lgcn.inference.trained_run.NewData`.
+        **data: New data, see `lgcn.inference.run_data.NewData`.
     """
     scored = run.scored_graph(memory=memory, on_progress=on_progress, **data)
     results = node_results(run, scored)

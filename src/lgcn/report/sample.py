@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lgcn.report.node_results import Array, NodeResults
+if TYPE_CHECKING:
+    from lgcn.report.node_results import Array, NodeResults
 
 LISTED = 25  # rows of the tables of uncertain and of wrong nodes
 SAMPLE = 3000

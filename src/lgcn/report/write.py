@@ -12,12 +12,14 @@ from lgcn.utils.files import atomic
 from lgcn.utils.numbers import whole_number
 
 if TYPE_CHECKING:
-    from lgcn.inference.trained_run import NewData, TrainedRun
+    from lgcn.inference.run_data import NewData
+    from lgcn.inference.trained_run import TrainedRun
     from lgcn.report.compare_page import WrittenComparison
     from lgcn.report.facts import Facts
     from lgcn.utils.progress import OnProgress
 
 MIN_SAMPLE = 10
+MAX_RUNS = 8  # as many as the palette has colours
 
 
 class WrittenReport(NamedTuple):
@@ -51,7 +53,7 @@ def write_report(
         sample: How many nodes are shown one by one, from 10 to 10,000. Scores and charts are about
             all nodes. (default: 3000)
         memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
-        **data: New data, see `lgcn.inference.trained_run.NewData`. (default: the graph of the
+        **data: New data, see `lgcn.inference.run_data.NewData`. (default: the graph of the
             training)
     """
     from lgcn.inference.trained_run import load_run
@@ -61,6 +63,7 @@ def write_report(
         run = load_run(run)
     target = run.folder / "report.html" if path is None else Path(path)
     check_page_path(target)
+    run.check_data(**data)
     from lgcn.report.facts import collect
     from lgcn.report.report_page import report_page
 
@@ -84,12 +87,17 @@ def write_comparison(
         path: The file. (default: `"comparison.html"`)
         memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
     """
+    from lgcn.inference.trained_run import load_run
+
     target = Path(path)
     check_page_path(target)
+    if not 2 <= len(runs) <= MAX_RUNS:
+        raise UsageError(f"a comparison takes 2 to {MAX_RUNS} runs, got {len(runs)}")
+    opened = [load_run(folder) for folder in runs]
     from lgcn.report.compare_facts import compare
     from lgcn.report.compare_page import WrittenComparison, comparison_page
 
-    facts = compare(runs, memory=memory, on_progress=on_progress)
+    facts = compare(opened, memory=memory, on_progress=on_progress)
     size = write_page(target, comparison_page(facts))
     return WrittenComparison(target, size, facts)
 

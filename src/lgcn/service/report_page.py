@@ -31,7 +31,7 @@ class Report:
 
     Args:
         folder: The run folder.
-        data: The graph, see `lgcn.inference.trained_run.NewData`.
+        data: The graph, see `lgcn.inference.run_data.NewData`.
         memory: See `lgcn.inference.TrainedRun.predict`.
     """
 

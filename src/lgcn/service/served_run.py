@@ -64,7 +64,7 @@ class ServedRun:
         name: The name of the model. (default: that of the run folder)
         memory, on_progress: For the predictions of the graph, see
             `lgcn.inference.TrainedRun.predict`.
-        **data: The graph, see `lgcn.inference.trained_run.NewData`. (default: that of the training)
+        **data: The graph, see `lgcn.inference.run_data.NewData`. (default: that of the training)
     """
 
     def __init__(
