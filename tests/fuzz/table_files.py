@@ -110,7 +110,9 @@ def check_fit(graph: Any) -> None:
     assert model.predict(graph).shape[0] == graph.num_nodes
 
 
-def dense(x: torch.Tensor) -> torch.Tensor:
+def dense(x: torch.Tensor | None) -> torch.Tensor:
+    if x is None:  # a node table of ids and labels
+        return torch.zeros(0)
     return x.to_dense() if x.layout == torch.sparse_csr else x
 
 
