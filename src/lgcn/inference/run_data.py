@@ -13,6 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+import numpy as np
+
 from lgcn.datasets.graph_source import GraphSource, as_store, choose_source
 from lgcn.errors import DataError, UsageError
 
@@ -35,6 +37,8 @@ _OF_TRAINING = (
 )
 # Options that say how cells are written.
 _CELLS = ("decimal", "date_order", "na_values")
+# By which arguments data are given.
+_ARGUMENTS = {"tables": "edges= and nodes=", "store": "store="}
 # Data that are not a user's tables.
 _NOT_TABLES = ("graph", "dataset", "store", "root")
 
@@ -147,8 +151,7 @@ class RunData:
             source.check()
         except (DataError, UsageError) as error:
             if given is None and source.missing_path is not None:
-                arguments = {"tables": "edges= and nodes=", "store": "store="}
-                argument = arguments.get(source.dataset, "dataset=")
+                argument = _ARGUMENTS.get(source.dataset, "dataset=")
                 error.args = (
                     f"{error}. {self.run.folder} was trained on it; if it has moved, "
                     f"give {argument}",
@@ -204,14 +207,26 @@ class RunData:
         if split is None:
             has_split = any(graph.mask(name) is not None for name in SPLITS)
             return split_of(graph) if has_split else None
-        if len(split["train"]) != graph.num_nodes:
-            warnings.warn(
-                f"the predictions have no column of the split: {graph.name} had "
-                f"{len(split['train'])} nodes in training, and has {graph.num_nodes} now",
-                stacklevel=5,
-            )
+        changed = _what_changed(graph, split)
+        if changed is not None:
+            warnings.warn(f"the predictions have no column of the split: {changed}", stacklevel=5)
             return None
         return split
+
+    def check_unchanged(self, graph: Graph, data: NewData, source: GraphSource | None) -> None:
+        """Raises UsageError if the graph of the training is not what it was.
+
+        Its split would be another one, and scores of test nodes would be those of nodes that the
+        model was trained on.
+        """
+        split = self.run.split(graph.num_nodes) if self.is_own(data, source) else None
+        changed = None if split is None else _what_changed(graph, split)
+        if changed is not None:
+            raise UsageError(
+                f"{changed}. Scores would mix nodes that the model was trained on with "
+                f"others. Train again, restore the data, or give new data with "
+                f"{_ARGUMENTS.get(self.settings.dataset, 'dataset=')}"
+            )
 
     def is_own(self, data: NewData, source: GraphSource | None) -> bool:
         """Whether the graph is that of the training."""
@@ -253,6 +268,22 @@ class RunData:
 def are_tables(data: NewData) -> bool:
     """Whether the new data are tables."""
     return "edges" in data or "nodes" in data
+
+
+def _what_changed(graph: Graph, stored: Split) -> str | None:
+    """How the graph differs from that of the training, as far as its split tells."""
+    from lgcn.training.split_file import SPLITS, split_of
+
+    before = len(stored["train"])
+    if before != graph.num_nodes:
+        return f"{graph.name} had {before} nodes in training, and has {graph.num_nodes} now"
+    now = split_of(graph)
+    if all(np.array_equal(now[name], stored[name]) for name in SPLITS):
+        return None
+    return (
+        f"{graph.name} has changed since the training: its rows have another order, or other nodes "
+        "have labels"
+    )
 
 
 def _has_labels(options: Mapping[str, Any]) -> bool:

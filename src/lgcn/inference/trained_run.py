@@ -250,6 +250,7 @@ class TrainedRun:
         source = self._data.source(data, Labels.IF_PRESENT)
         model = self.model()
         loaded = self._data.load_labels(data, source, needed=False)
+        self._data.check_unchanged(loaded.graph, data, source)
         split = self._data.split(loaded.graph, data, source)
         scores = _scores(model, loaded.graph, memory, on_progress)
         own = self._data.is_own(data, source)
@@ -367,6 +368,7 @@ class TrainedRun:
 
         model = self.model()
         graph = self._data.load(data, source).graph
+        self._data.check_unchanged(graph, data, source)
         if are_tables(data):
             known = ~graph.unlabelled()
             graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
