@@ -339,3 +339,12 @@ def test_json_that_could_not_be_read_again_is_not_written(
     with pytest.raises(WriteError, match=r"a.json would have 2 MiB"):
         write_json(tmp_path / "a.json", "x" * (2 * MIB))
     assert read_json(tmp_path / "a.json") == "x" * MIB
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
+def test_a_folder_that_takes_no_files_is_said_plainly() -> None:
+    with (
+        pytest.raises(WriteError, match=r"cannot write /proc/x\.csv: .*Give another path"),
+        atomic(Path("/proc/x.csv")),
+    ):
+        pass

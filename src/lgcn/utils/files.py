@@ -70,7 +70,10 @@ def atomic(path: Path, *, follow: bool = True, streams: bool = False) -> Iterato
         remove_stale(target.parent, target.name)
         # The new content must not be readable by more users than the old.
         replaced = status if status is not None and stat.S_ISREG(status.st_mode) else None
-        temporary, handle = _create(target, 0o666 if replaced is None else 0o600)
+        try:
+            temporary, handle = _create(target, 0o666 if replaced is None else 0o600)
+        except OSError as error:  # its path is not among those concerned yet
+            raise cannot_write(path, error) from error
         concerned.append(temporary)
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, handle)
