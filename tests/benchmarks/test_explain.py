@@ -131,7 +131,7 @@ def test_a_run_goes_on_and_its_table_compares_the_same_networks(
     monkeypatch.setattr(explain, "trained", lambda task, name, seed: (network, 0.5))
     arguments = argparse.Namespace(
         **{"out": tmp_path / "explain.jsonl", "datasets": ["BA-Shapes"], "minutes": None},
-        **{"methods": ["ours", "saliency"], "seeds": 2, "nodes": 2},
+        **{"methods": ["ours", "saliency"], "seeds": 2, "nodes": 2, "processes": 1},
     )
     explain.run(arguments)
     written = arguments.out.read_text()

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 import lgcn
 from lgcn.errors import UsageError
 from lgcn.explain import NodeExplainer
+from lgcn.explain.edge_importance import CANDIDATES, LEVELS
 from lgcn.graph import Graph
 
 from .networks import build, random_graph
@@ -41,8 +43,33 @@ def test_both_rankings_cover_the_neighbourhood_and_are_repeatable():
         assert bool((importance >= 0).all())
         again = explainer.important_edges(5, thorough=thorough)
         assert torch.equal(importance, again[1])
-    (share,) = explainer.contributions(5).shares
-    assert bool((share.importance >= share.by_edge.abs() - 1e-12).all())
+
+
+def test_the_importance_is_the_mean_size_of_gradients_by_pyg_masks():
+    graph = random_graph(30, 50)
+    model = build("lgcn", {"num_layers": 2, "k": 3, "activation": "relu"})
+    places, importance = NodeExplainer(model, graph).important_edges(5)
+    chosen = int(model(graph.features(), graph)[5].argmax())
+    sizes = []
+    for level in LEVELS:
+        mask = torch.full((graph.num_edges,), level, dtype=torch.double, requires_grad=True)
+        set_masks(model, mask, graph.edge_index, apply_sigmoid=False)
+        chances = model(graph.features(), graph)[5].softmax(0)
+        clear_masks(model)
+        log_odds = chances[chosen].logit()
+        sizes.append(torch.autograd.grad(log_odds, mask)[0].abs())
+    expected = torch.stack(sizes).mean(0)
+    torch.testing.assert_close(importance, expected[places])
+    expected[places] = 0
+    assert not expected.any()  # other edges change nothing
+
+
+def test_the_thorough_ranking_removes_what_is_needed_least():
+    explainer = NodeExplainer(build("lgcn", {"activation": "relu"}), random_graph(30, 50))
+    _, ranked = explainer.important_edges(5, thorough=True)
+    _, importance = explainer.important_edges(5)
+    strongest = set(importance.argsort(descending=True, stable=True)[:CANDIDATES].tolist())
+    assert set(ranked.argsort(descending=True, stable=True)[: len(strongest)].tolist()) == strongest
 
 
 def test_thorough_is_for_classes():

@@ -21,7 +21,7 @@ from lgcn.explain.secant import Differences, leaky_relu
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
-from lgcn.nn.grid_cnn import Activation, GridCNN, GridConv, SharedKernel
+from lgcn.nn.grid_cnn import Activation, GridCNN, GridConv, SharedKernel, grid_convolution
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMean
@@ -157,13 +157,8 @@ class Worlds:
         messages = self._messages(entries, h)
         worlds, _, width = h.shape
         rows = entries.rowptr.numel() - 1
-        number = torch.arange(entries.col.numel(), dtype=entries.col.dtype)
-        # Messages instead of nodes are selected: these are numbered, also if two edges are alike.
         deciding = messages.detach() if self.reselect else messages[:1].detach()
-        chosen = [
-            k_largest(one, entries.rowptr, number, layer.k, zeros=layer.zeros) for one in deciding
-        ]
-        values, entry = (torch.stack(column) for column in zip(*chosen, strict=True))
+        values, entry = _largest_messages(layer, entries.rowptr, deciding)
         taken = entry >= 0
         place = entry.long().clamp(min=0)
         near = entries.col[place[0]] if entries.col.numel() else place[0]
@@ -237,17 +232,27 @@ class Worlds:
         rows = self.field.reach[self._depth]
         key = (rows, *options.values())
         if key not in self._cache:
+            rowptr, row, col, weight, edge = self._all_entries(options)
+            last = int(rowptr[rows])
+            weight = None if weight is None else weight[:last]
+            parts = rowptr[: rows + 1], row[:last], col[:last], weight, edge[:last]
+            self._cache[key] = _Entries(*parts)
+        return self._cache[key]
+
+    def _all_entries(self, options: AdjacencyOptions) -> _Entries:
+        key = (None, *options.values())
+        if key not in self._cache:
             graph = self.field.graph
-            matrix = graph.adjacency(**options)
-            added = matrix.rowptr.diff() > graph.rowptr.diff()
-            is_edge = torch.ones(matrix.col.numel(), dtype=torch.bool)
-            is_edge[matrix.rowptr[:-1][added].long()] = False  # self-loops stand in front
-            edge = torch.full((matrix.col.numel(),), -1)
-            edge[is_edge] = torch.arange(graph.num_edges)
-            rowptr, col, weight = matrix.rows(0, rows)
+            rowptr, col, weight = graph.adjacency(**options)
             row = row_of_entry(rowptr)
-            edge = torch.where(row == col, -1, edge[: col.numel()])
-            self._cache[key] = _Entries(rowptr, row, col, weight, edge)
+            if col.numel() == graph.num_edges:
+                edge = torch.arange(graph.num_edges)
+            else:  # added self-loops stand in front of their rows
+                added = rowptr.diff() > graph.rowptr.diff()
+                is_edge = torch.ones(col.numel(), dtype=torch.bool)
+                is_edge[rowptr[:-1][added].long()] = False
+                edge = is_edge.cumsum(0) - 1
+            self._cache[key] = _Entries(rowptr, row, col, weight, torch.where(row == col, -1, edge))
         return self._cache[key]
 
     def _messages(self, entries: _Entries, h: Tensor) -> Tensor:
@@ -263,7 +268,9 @@ class Worlds:
         if self.mask is None:
             return None
         one = self.mask.new_ones(len(self.mask), 1)
-        return torch.cat([self.mask, one], dim=1)[:, entries.edge, None]
+        # The last value is that of self-loops, whose edge is -1.
+        place = torch.where(entries.edge < 0, self.mask.size(1), entries.edge)
+        return torch.cat([self.mask, one], dim=1).index_select(1, place)[:, :, None]
 
 
 def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -271,6 +278,30 @@ def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
     layer: Any = model.first_layer
     made: Tensor = layer.transform(x)
     return made, layer.bias.expand_as(made)
+
+
+def _largest_messages(layer: LGConv, rowptr: Tensor, messages: Tensor) -> tuple[Tensor, Tensor]:
+    """What an LGCL selects in each world, and the entries, -1 for a zero that was filled in.
+
+    Messages instead of nodes are selected: these are numbered, also if two edges are alike. The
+    worlds stand one below the other in one adjacency.
+
+    Args:
+        layer: The LGCL.
+        rowptr: The offsets of the entries.
+        messages: [worlds, entries, width]
+    """
+    worlds, count, width = messages.shape
+    first = torch.arange(worlds)[:, None] * count
+    offsets = torch.cat([(rowptr[:-1] + first).flatten(), first[-1] + count])
+    number = torch.arange(worlds * count)
+    with torch.no_grad():
+        values, entry = k_largest(
+            messages.reshape(-1, width), offsets, number, layer.k, zeros=layer.zeros
+        )
+    shape = (worlds, rowptr.numel() - 1, layer.k, width)
+    entry = entry.view(shape)
+    return values.view(shape), torch.where(entry < 0, -1, entry - first[:, :, None, None])
 
 
 def _add_up(entries: _Entries, messages: Tensor) -> Tensor:
@@ -299,8 +330,9 @@ def _convolve(layer: LGConv, grid: Tensor, differences: Differences) -> Tensor:
         return layer.convolve(grid.flatten(0, 1)).view(worlds, rows, -1)
     out = grid.flatten(0, 1).transpose(1, 2)
     for module in layer.cnn:
-        if isinstance(module, GridConv):
-            out = module(out)
+        if isinstance(module, GridConv):  # weights need no gradient
+            bias = None if module.bias is None else module.bias.detach()
+            out = grid_convolution(out, module.weight.detach(), bias)
         elif isinstance(module, Activation) and module.function is not None:
             shape = (worlds, rows, *out.shape[1:])
             out = differences.secant(module.function, out.reshape(shape)).flatten(0, 1)
