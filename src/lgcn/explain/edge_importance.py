@@ -12,12 +12,16 @@ from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.explain.parts import Part
 from lgcn.explain.secant import Derivatives
 from lgcn.explain.worlds import Worlds, embed
+from lgcn.ops.reference import row_of_entry
 
 # What all messages are multiplied by in the worlds whose gradients are averaged; the first is the
 # graph as it is.
 LEVELS = (1.0, 0.875, 0.625, 0.375, 0.125)
 # Of the thorough ranking: the edges that are tried, and the share of them that a round removes.
-CANDIDATES, REMOVED = 32, 1 / 8
+CANDIDATES, REMOVED = 16, 1 / 8
+# How much it counts that the prediction is lost without the edges, beside that it stays with them
+# alone, and up to which distance of the probabilities.
+NEEDED, ENOUGH = 0.3, 3.0
 
 
 class MaskedEdges:
@@ -41,9 +45,12 @@ class MaskedEdges:
         return worlds.scores(self.part.model, embedded)[:, 0]
 
     def importance(self, task: str, choose: Callable[[Tensor], int]) -> Tensor:
-        """The mean size of the score's gradient by each edge, on the way to no messages.
+        """How much the score depends on each edge, and how near the edge is.
 
-        Unlike a contribution, it is large as well if an edge helps at first and harms later.
+        It is the mean size of the score's gradient on the way from all messages to none, which is
+        large as well if an edge helps at first and harms later; times the flow through the edge of
+        a random walk from the node. Gradients alone overrate edges that are far away: their
+        messages count only as long as those on the way to the node are there.
 
         Args:
             task: `"classification"`, `"multilabel"` or `"regression"`.
@@ -54,33 +61,53 @@ class MaskedEdges:
         scores = self.scores(mask)
         explained = log_odds(scores, Derivatives(), task, choose(scores[0].detach()))
         (slope,) = torch.autograd.grad(explained.sum(), mask, allow_unused=True)
-        return torch.zeros_like(mask[0]) if slope is None else slope.abs().mean(0)
+        size = torch.zeros_like(mask[0]) if slope is None else slope.abs().mean(0)
+        return size * walk_flow(self.field).to(size)
 
     def thorough_importance(self, importance: Tensor) -> Tensor:
         """Ranks the strongest edges by trying them, and the others by their importance.
 
-        From the strongest edges, those are removed again and again that matter least: without
-        them, the probabilities stay nearest to those of all edges. What goes last ranks first.
+        From the strongest edges, those are removed again and again without which the probabilities
+        of the kept edges stay nearest to those of all edges, and those of the other edges stay
+        furthest away. What is removed last ranks first.
 
         Args:
             importance: The importance of the edges, [edges].
         """
         ranked = importance / importance.max().clamp_min(1e-30)
         left = ranked.argsort(descending=True, stable=True)[:CANDIDATES]
+        removed: list[Tensor] = []
         with torch.no_grad():
-            full = self.scores(torch.ones_like(importance)[None]).log_softmax(1)
-            rank = 1.0
-            while len(left) > 1:
-                kept = torch.zeros(len(left), len(importance)).to(importance)
+            full = self.scores(torch.ones_like(ranked)[None]).log_softmax(1)
+            while len(left):
+                kept = torch.zeros_like(ranked).repeat(len(left), 1)
                 kept[:, left] = 1
                 kept[torch.arange(len(left)), left] = 0
-                found = self.scores(kept).log_softmax(1)
-                loss = (full.exp() * (full - found)).sum(1)
-                order = loss.argsort(stable=True)
-                gone = max(1, int(len(left) * REMOVED))
-                for place in order[:gone].tolist():
-                    rank += 1
-                    ranked[left[place]] = rank
-                left = left[order[gone:].sort().values]
-            ranked[left] = rank + 1
+                found = self.scores(torch.cat([kept, 1 - kept])).log_softmax(1)
+                distance = (full.exp() * (full - found)).sum(1).clamp(max=ENOUGH)
+                with_them, without_them = torch.split(distance, len(left))
+                order = (with_them - NEEDED * without_them).argsort(stable=True)
+                count = max(1, int(REMOVED * len(left)))
+                removed.append(left[order[:count]])
+                left = left[order[count:]]
+        for place, edge in enumerate(torch.cat([left[:0], *removed]).tolist()):
+            ranked[edge] = 2 + place
         return ranked
+
+
+def walk_flow(field: Neighbourhood) -> Tensor:
+    """How often a random walk from the root, as long as the network sees, takes each edge.
+
+    The walk goes against the edges, from a node to one that sends it messages; [edges].
+    """
+    graph = field.graph
+    row, col = row_of_entry(graph.rowptr), graph.col
+    chance = 1 / graph.rowptr.diff().clamp(min=1)
+    here = torch.zeros(graph.num_nodes)
+    here[0] = 1
+    total = torch.zeros(graph.num_edges)
+    for _ in range(field.hops):
+        flow = (here * chance)[row]
+        total += flow
+        here = torch.zeros_like(here).index_add_(0, col, flow)
+    return total
