@@ -1,13 +1,16 @@
 """The ranking of edges finds those that a prediction needs."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 import lgcn
 from lgcn.errors import UsageError
-from lgcn.explain import NodeExplainer
+from lgcn.explain import NodeExplainer, worlds
 from lgcn.explain.edge_importance import CANDIDATES, LEVELS
+from lgcn.explain.neighbourhood import num_hops
 from lgcn.graph import Graph
 
 from .networks import build, random_graph
@@ -45,9 +48,16 @@ def test_both_rankings_cover_the_neighbourhood_and_are_repeatable():
         assert torch.equal(importance, again[1])
 
 
-def test_the_importance_is_the_mean_size_of_gradients_by_pyg_masks_times_a_walk():
+@pytest.mark.parametrize("fused_from", [0, 10**9])
+@pytest.mark.parametrize(
+    "options", [{"rank": "raw", "mean": True}, {"cnn": "shared", "classifier": "diffusion"}]
+)
+def test_the_importance_is_the_mean_size_of_gradients_by_pyg_masks_times_a_walk(
+    monkeypatch: pytest.MonkeyPatch, fused_from: int, options: dict[str, Any]
+):
+    monkeypatch.setattr(worlds, "FUSED_FROM", fused_from)
     graph = random_graph(30, 50)
-    model = build("lgcn", {"num_layers": 2, "k": 3, "activation": "relu"})
+    model = build("lgcn", {"num_layers": 2, "k": 3, "activation": "relu", "hops": 2, **options})
     places, importance = NodeExplainer(model, graph).important_edges(5)
     chosen = int(model(graph.features(), graph)[5].argmax())
     sizes = []
@@ -58,7 +68,7 @@ def test_the_importance_is_the_mean_size_of_gradients_by_pyg_masks_times_a_walk(
         clear_masks(model)
         log_odds = chances[chosen].logit()
         sizes.append(torch.autograd.grad(log_odds, mask)[0].abs())
-    expected = torch.stack(sizes).mean(0) * _flow(graph, 5, steps=4)
+    expected = torch.stack(sizes).mean(0) * _flow(graph, 5, steps=num_hops(model))
     torch.testing.assert_close(importance, expected[places])
     expected[places] = 0
     assert not expected.any()  # other edges change nothing

@@ -16,7 +16,7 @@ from lgcn.ops.reference import row_of_entry
 
 # What all messages are multiplied by in the worlds whose gradients are averaged; the first is the
 # graph as it is.
-LEVELS = (1.0, 0.875, 0.625, 0.375, 0.125)
+LEVELS = (1.0, 0.6, 0.2)
 # Of the thorough ranking: the edges that are tried, and the share of them that a round removes.
 CANDIDATES, REMOVED = 16, 1 / 8
 # How much it counts that the prediction is lost without the edges, beside that it stays with them

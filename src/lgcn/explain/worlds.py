@@ -17,7 +17,7 @@ from torch.nn import Identity, LayerNorm, Module
 
 from lgcn.errors import UsageError
 from lgcn.explain.neighbourhood import Neighbourhood
-from lgcn.explain.secant import Differences, leaky_relu
+from lgcn.explain.secant import Derivatives, Differences, leaky_relu
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
@@ -27,12 +27,17 @@ from lgcn.nn.lgcn import LGCN
 from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMean
 from lgcn.nn.residual import ResidualLGCN
 from lgcn.nn.rows import AdjacencyOptions
-from lgcn.ops import k_largest
+from lgcn.ops import k_largest, spmm
+from lgcn.ops.k_largest import k_largest_grid
 from lgcn.ops.reference import row_of_entry
+from lgcn.ops.structure import trust
 
 # Mean and variance over all nodes of the graph, of batch norms without running statistics.
 Statistics = dict[Module, tuple[Tensor, Tensor]]
 NETWORKS = (LGCN, ResidualLGCN)
+# Messages of all worlds from which on the kernels of `lgcn.ops` are faster than plain torch, which
+# starts faster. They need ordinary gradients.
+FUSED_FROM = 5000
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,8 @@ class Worlds:
         reselect: Whether LGCLs select in each world anew. (default: `False`, as in world 0)
 
     Attributes:
-        chosen: What the LGCLs selected in world 0, in their order.
-        grids: The grids of the LGCLs, [worlds, rows, positions, features], in their order.
+        chosen: What the LGCLs selected in world 0, in their order; nothing with fused kernels.
+        grids: The grids of the LGCLs, [worlds, rows, positions, features], likewise.
     """
 
     def __init__(
@@ -89,6 +94,12 @@ class Worlds:
         self.mask = mask
         self.statistics = statistics or {}
         self.reselect = reselect
+        self.fused = (
+            reselect
+            and isinstance(differences, Derivatives)
+            and mask is not None
+            and mask.numel() >= FUSED_FROM
+        )
         self.chosen: list[Chosen] = []
         self.grids: list[Tensor] = []
         self._depth = field.hops
@@ -150,10 +161,15 @@ class Worlds:
 
     def _sum(self, options: AdjacencyOptions, h: Tensor) -> Tensor:
         entries = self._step(options)
+        if self.fused:
+            rowptr, col, value = self._one_below_the_other(entries, h)
+            return spmm(rowptr, col, value, h.flatten(0, 1)).view(len(h), -1, h.size(2))
         return _add_up(entries, self._messages(entries, h))
 
     def _lgcl(self, layer: LGConv, h: Tensor) -> Tensor:
         entries = self._step(layer.adjacency_options)
+        if self.fused:
+            return self._fused_lgcl(layer, entries, h)
         messages = self._messages(entries, h)
         worlds, _, width = h.shape
         rows = entries.rowptr.numel() - 1
@@ -178,6 +194,32 @@ class Worlds:
         grid = torch.cat(parts, dim=2)
         self.grids.append(grid)
         return _convolve(layer, grid, self.differences)
+
+    def _fused_lgcl(self, layer: LGConv, entries: _Entries, h: Tensor) -> Tensor:
+        rowptr, col, value = self._one_below_the_other(entries, h)
+        rows = entries.rowptr.numel() - 1
+        own, flat, last = h[:, :rows].flatten(0, 1), h.flatten(0, 1), None
+        if layer.mean:
+            last = spmm(rowptr, col, value, flat)
+            if layer.rank == "raw":
+                last = last / _row_weights(entries, h.dtype).repeat(len(h), 1)
+        grid = k_largest_grid(
+            flat, own, rowptr, col, layer.k, edge_weight=value, zeros=layer.zeros, last=last
+        )
+        return _convolve(layer, grid.view(len(h), rows, *grid.shape[1:]), self.differences)
+
+    def _one_below_the_other(self, entries: _Entries, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The entries of all worlds as one adjacency, with masked weights."""
+        worlds, nodes, _ = h.shape
+        rowptr, col = _stacked(entries.rowptr, worlds), entries.col
+        col = (col + torch.arange(worlds)[:, None] * nodes).flatten()
+        trust(rowptr, col, worlds * nodes)
+        mask = self._edge_mask(entries, h)
+        assert mask is not None
+        value = mask.squeeze(2)
+        if entries.weight is not None:
+            value = value * entries.weight.to(h.dtype)
+        return rowptr, col, value.flatten()
 
     def _mix(self, layer: Any, h: Tensor) -> Tensor:
         if not isinstance(layer, NeighbourLayer):
@@ -293,7 +335,7 @@ def _largest_messages(layer: LGConv, rowptr: Tensor, messages: Tensor) -> tuple[
     """
     worlds, count, width = messages.shape
     first = torch.arange(worlds)[:, None] * count
-    offsets = torch.cat([(rowptr[:-1] + first).flatten(), first[-1] + count])
+    offsets = _stacked(rowptr, worlds)
     number = torch.arange(worlds * count)
     with torch.no_grad():
         values, entry = k_largest(
@@ -302,6 +344,12 @@ def _largest_messages(layer: LGConv, rowptr: Tensor, messages: Tensor) -> tuple[
     shape = (worlds, rowptr.numel() - 1, layer.k, width)
     entry = entry.view(shape)
     return values.view(shape), torch.where(entry < 0, -1, entry - first[:, :, None, None])
+
+
+def _stacked(rowptr: Tensor, worlds: int) -> Tensor:
+    """The offsets of the same rows in each world, one world below the other."""
+    first = torch.arange(worlds)[:, None] * rowptr[-1]
+    return torch.cat([(rowptr[:-1] + first).flatten(), first[-1] + rowptr[-1]])
 
 
 def _add_up(entries: _Entries, messages: Tensor) -> Tensor:
