@@ -1,7 +1,7 @@
 """Our explanations beside others, on the same trained networks, at equal sparsity.
 
 python -m benchmarks.explain [--datasets NAME ...] [--seeds N] [--nodes N] [--minutes M]
-    [--methods NAME ...] [--out FILE]
+    [--methods NAME ...] [--processes N] [--out FILE]
 
 For each data set and seed one LGCN is trained. Every method explains the same nodes by giving each
 edge of the node's neighbourhood an importance. The most important edges are kept (fidelity minus,
@@ -9,20 +9,25 @@ unfaithfulness) or removed (fidelity plus), the same number for each method; the
 of PyG. Where the graph was built from motifs, the area under the ROC curve says how well the edges
 of the node's motif are found. Stability is the share of the 10 most important edges that stay: if
 a method runs again with another seed, and if the features change by 1 %. Times are those of the
-processor, with one thread, without the training of networks and of PGExplainer.
+processor, with one thread, with the cutting out of the neighbourhood and without the training of
+networks and of PGExplainer. All methods of one network run one after the other in one process.
 
-The file gets one line per data set, seed and method as soon as it is finished; a run that stops
-goes on with the next call. `python -m benchmarks.report` writes the tables.
+With one process, the file gets a line per method as soon as it is finished, else all lines of a
+network at once. A run that stops goes on with the next call. `python -m benchmarks.report` writes
+the tables.
 """
 
 import argparse
+import math
 import statistics
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import torch
 from torch import Tensor
 from torch_geometric.explain import Explanation, fidelity, unfaithfulness
@@ -36,8 +41,9 @@ from benchmarks.explain_methods import (
     Field,
     Method,
     TrainedPGExplainer,
-    cut_field,
+    cut,
     make_explainer,
+    make_field,
     masked_score,
     noisy,
     ours,
@@ -46,11 +52,13 @@ from benchmarks.explain_methods import (
 )
 from benchmarks.explain_table import key
 from lgcn.paper.json_lines import put_lines, read_lines
+from lgcn.paper.pool import Failure, run_tasks
 
 KEPT = (2, 4, 8, 16, 32)  # edges of an explanation, up to half of those that there are
 TOP = 10  # edges whose change is instability
 SMALLEST, LARGEST = 16, 20_000  # edges of a neighbourhood that is explained
 STABILITY_NODES = 3
+FEWER = {"wordnet31": 5}  # nodes of which a fifth is explained: each takes as long as ten others
 
 
 def top_edges(importance: Tensor, count: int, seed: int) -> Tensor:
@@ -157,12 +165,14 @@ def choose_fields(task: Task, model: Any, count: int, seed: int) -> tuple[list[F
     nodes = task.nodes[torch.randperm(len(task.nodes), generator=generator)].tolist()
     fields: list[Field] = []
     seconds = []
+    cut(model, task.graph, nodes[0])  # compiles the kernels
     for node in nodes:
         start = time.process_time()
-        field = cut_field(model, task.graph, node)
-        seconds.append(time.process_time() - start)
-        if SMALLEST <= field.part.graph.num_edges <= LARGEST:
-            fields.append(field)
+        part = cut(model, task.graph, node)
+        taken = time.process_time() - start
+        if SMALLEST <= part.graph.num_edges <= LARGEST:
+            fields.append(make_field(model, task.graph, node, part))
+            seconds.append(taken)
         if len(fields) == count:
             break
     return fields, statistics.median(seconds)
@@ -195,37 +205,82 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=list(GRAPHS), choices=GRAPHS)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--seeds", type=count, default=3, help="(default: 3)")
-    parser.add_argument("--nodes", type=count, default=8, help="per network (default: 8)")
-    parser.add_argument("--minutes", type=float, help="start nothing after so many")
+    parser.add_argument("--nodes", type=count, default=20, help="per network (default: 20)")
+    parser.add_argument("--minutes", type=float, help="start no network after so many")
+    parser.add_argument("--processes", type=count, default=1, help="networks at once (default: 1)")
     run(parser.parse_args())
+
+
+@dataclass(frozen=True)
+class Job:
+    """The methods to measure on one network, to be started before some time (`time.time`)."""
+
+    dataset: str
+    seed: int
+    methods: tuple[str, ...]
+    nodes: int
+    until: float
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measures what the file does not have yet."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
     out: Path = arguments.out
     known = read_lines(out, key).records if out.exists() else {}
-    on, start = machine(), time.monotonic()
-    for seed in range(arguments.seeds):
-        for name in arguments.datasets:
-            late = arguments.minutes is not None
-            late = late and time.monotonic() - start > 60 * arguments.minutes
-            methods = [m for m in arguments.methods if (name, seed, m) not in known]
-            if late or not methods:
-                continue
-            for method, found in measure_all(name, seed, arguments.nodes, methods):
-                record = {"dataset": name, "seed": seed, "method": method, **found}
-                put_lines(out, [{**record, "machine": on}], key)
-                auc = "   " if found["auc"] is None else f"{found['auc']:.2f}"
-                print(
-                    f"{name:13} {seed} {method:21} fidelity + {found['fidelity_plus']:.2f} "
-                    f"({found['drop_without']:.2f}) - {found['fidelity_minus']:.2f} "
-                    f"({found['drop_with_only']:.2f}) unfaithfulness "
-                    f"{found['unfaithfulness']:.2f} AUC {auc} again {found['again']:.2f} "
-                    f"{found['perturbed']:.2f} {found['milliseconds']:8.1f} ms",
-                    flush=True,
-                )
+    minutes = math.inf if arguments.minutes is None else arguments.minutes
+    until = time.time() + 60 * minutes
+    jobs = []
+    for name in reversed(arguments.datasets):  # those that take longest are last in the list
+        for seed in range(arguments.seeds):
+            methods = tuple(m for m in arguments.methods if (name, seed, m) not in known)
+            if methods:
+                nodes = max(2, arguments.nodes // FEWER.get(name, 1))
+                jobs.append(Job(name, seed, methods, nodes, until))
+    on = machine()
+
+    def write(records: Iterable[dict[str, Any]]) -> None:
+        for record in records:
+            put_lines(out, [{**record, "machine": on}], key)
+            _tell(record)
+
+    def finished(job: Job, result: Any) -> None:
+        if isinstance(result, Failure):
+            print(f"{job.dataset} {job.seed}: {result.message}", flush=True)
+        else:
+            write(result)
+
+    if arguments.processes == 1:
+        for job in jobs:
+            write(measured(job))
+    else:
+        run_tasks(jobs, measured_list, finished, processes=arguments.processes)
+
+
+def measured(job: Job) -> Iterator[dict[str, Any]]:
+    """The records of one network, none if it is too late."""
+    if time.time() > job.until:
+        return
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    for method, found in measure_all(job.dataset, job.seed, job.nodes, job.methods):
+        yield {"dataset": job.dataset, "seed": job.seed, "method": method, **found}
+
+
+def measured_list(job: Job) -> list[dict[str, Any]]:
+    """`measured` for another process."""
+    return list(measured(job))
+
+
+def _tell(found: dict[str, Any]) -> None:
+    auc = "   " if found["auc"] is None else f"{found['auc']:.2f}"
+    print(
+        f"{found['dataset']:13} {found['seed']} {found['method']:21} "
+        f"fidelity + {found['fidelity_plus']:.2f} ({found['drop_without']:.2f}) "
+        f"- {found['fidelity_minus']:.2f} ({found['drop_with_only']:.2f}) "
+        f"unfaithfulness {found['unfaithfulness']:.2f} AUC {auc} again {found['again']:.2f} "
+        f"{found['perturbed']:.2f} {found['milliseconds']:8.1f} ms",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -77,7 +77,16 @@ class Field:
 
 def cut_field(network: Module, graph: Graph, node: int) -> Field:
     """Cuts out what the scores of a node depend on."""
-    part = neighbourhood(graph, torch.tensor([node]), num_hops(network))
+    return make_field(network, graph, node, cut(network, graph, node))
+
+
+def cut(network: Module, graph: Graph, node: int) -> Neighbourhood:
+    """The neighbourhood of a node, as wide as the network sees."""
+    return neighbourhood(graph, torch.tensor([node]), num_hops(network))
+
+
+def make_field(network: Module, graph: Graph, node: int, part: Neighbourhood) -> Field:
+    """A neighbourhood with the node's prediction."""
     with torch.no_grad():
         scores = network(part.graph.features(), part.graph)
     return Field(node, graph, part, network, int(scores[0].argmax()))
@@ -115,7 +124,7 @@ def masked_score(field: Field, mask: Tensor) -> Tensor:
 
 
 def ours(field: Field, seed: int, thorough: bool = False) -> Tensor:
-    """How much the score depends on each edge, from no edges to all of them."""
+    """How much the score depends on each edge, with all edges and on the way to none."""
     explainer = NodeExplainer(field.network, field.part.graph)
     entry, found = explainer.important_edges(0, thorough=thorough)
     importance = torch.zeros(field.part.graph.num_edges)
@@ -124,7 +133,7 @@ def ours(field: Field, seed: int, thorough: bool = False) -> Tensor:
 
 
 def thorough(field: Field, seed: int) -> Tensor:
-    """The same, and the first edges are chosen one after another by trying them."""
+    """The same, and the strongest edges are ranked by trying them."""
     return ours(field, seed, thorough=True)
 
 

@@ -22,6 +22,8 @@ COLUMNS: tuple[tuple[str, str, int, Callable[[Sequence[float]], float] | None], 
     ("1 % noise ↑", "perturbed", 2, max),
     ("ms per node", "milliseconds", 1, None),
 )
+FIDELITY = ("fidelity_plus", "fidelity_minus", "unfaithfulness")
+MINE = ("ours", "ours, thorough")
 
 
 def key(record: Record) -> tuple[Any, ...]:
@@ -37,12 +39,55 @@ def explanations() -> str:
         return ""
     commands = dict.fromkeys(record["machine"]["command"] for record in records)
     machine = {**records[0]["machine"], "command": "; ".join(commands)}
-    parts = []
-    for dataset in dict.fromkeys(record["dataset"] for record in records):
+    parts, by_dataset = [], []
+    for dataset in sorted({record["dataset"] for record in records}):
         found = common(record for record in records if record["dataset"] == dataset)
         if found:
             parts += [_title(dataset, found), _rows(found)]
-    return "\n\n".join([*parts, machine_line("explain", {"machine": machine})])
+            by_dataset.append(found)
+    summary = [f"**Mean over {len(by_dataset)} graphs**", overview(by_dataset)]
+    return "\n\n".join([*summary, *parts, machine_line("explain", {"machine": machine})])
+
+
+def overview(by_dataset: Sequence[dict[str, list[Record]]]) -> str:
+    """Each method over all graphs, and how often ours has the better mean.
+
+    Args:
+        by_dataset: The records of each method, for each graph.
+    """
+    fidelity = [column for column in COLUMNS if column[1] in FIDELITY]
+    methods = [method for method in ORDER if all(method in found for found in by_dataset)]
+    means = {
+        method: [
+            {
+                c[1]: statistics.mean(r[c[1]] for r in found[method])
+                for c in COLUMNS
+                if c[1] != "auc"
+            }
+            for found in by_dataset
+        ]
+        for method in methods
+    }
+    rows = []
+    for method in methods:
+        cells = [f"{statistics.mean(one[c[1]] for one in means[method]):.2f}" for c in fidelity]
+        for mine in MINE:
+            pairs = [
+                (ours[name], other[name], best)
+                for ours, other in zip(means.get(mine, []), means[method], strict=False)
+                for _, name, _, best in fidelity
+            ]
+            better = sum(a != b and best is not None and best((a, b)) == a for a, b, best in pairs)
+            equal = sum(a == b for a, b, _ in pairs)
+            cells.append("" if method in MINE else f"{better} / {equal} / {len(pairs)}")
+        faster = [
+            slow["milliseconds"] / one["milliseconds"]
+            for slow, one in zip(means.get("GNNExplainer", []), means[method], strict=False)
+        ]
+        rows.append([method, *cells, f"{min(faster):.1f} to {max(faster):.1f}" if faster else ""])
+    titles = [f"{mine}: better / equal / of" for mine in MINE]
+    speed = "times faster than GNNExplainer"
+    return table(["method", *(title for title, *_ in fidelity), *titles, speed], rows)
 
 
 def common(records: Any) -> dict[str, list[Record]]:

@@ -17,7 +17,7 @@ from benchmarks.explain_methods import (
     noisy,
     page_rank,
 )
-from benchmarks.explain_table import ORDER, common
+from benchmarks.explain_table import ORDER, common, overview
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 from benchmarks import explain, explain_table
@@ -131,7 +131,7 @@ def test_a_run_goes_on_and_its_table_compares_the_same_networks(
     monkeypatch.setattr(explain, "trained", lambda task, name, seed: (network, 0.5))
     arguments = argparse.Namespace(
         **{"out": tmp_path / "explain.jsonl", "datasets": ["BA-Shapes"], "minutes": None},
-        **{"methods": ["ours", "saliency"], "seeds": 2, "nodes": 2},
+        **{"methods": ["ours", "saliency"], "seeds": 2, "nodes": 2, "processes": 1},
     )
     explain.run(arguments)
     written = arguments.out.read_text()
@@ -147,3 +147,18 @@ def test_a_run_goes_on_and_its_table_compares_the_same_networks(
         for method, seed in (("ours", 0), ("ours", 1), ("random", 1))
     ]
     assert [len(found) for found in common(records).values()] == [1, 1]
+
+
+def test_the_overview_counts_where_ours_is_better() -> None:
+    def record(plus: float, minus: float, unfaithful: float, time: float) -> list[dict[str, float]]:
+        fidelity = {"fidelity_plus": plus, "fidelity_minus": minus, "unfaithfulness": unfaithful}
+        return [{**fidelity, "again": 1, "perturbed": 1, "milliseconds": time}]
+
+    graphs = [
+        {"ours": record(0.5, 0.5, 0.1, 2), "GNNExplainer": record(0.4, 0.5, 0.3, 300)},
+        {"ours": record(0.7, 0.1, 0.5, 4), "GNNExplainer": record(0.6, 0.2, 0.4, 400)},
+    ]
+    lines = overview(graphs).splitlines()
+    assert lines[2].startswith("| ours | 0.60 | 0.30 | 0.30 |")
+    assert lines[2].endswith("| 100.0 to 150.0 |")
+    assert "| 4 / 1 / 6 |" in lines[3]

@@ -1,11 +1,16 @@
 """The ranking of edges finds those that a prediction needs."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 import lgcn
 from lgcn.errors import UsageError
-from lgcn.explain import NodeExplainer
+from lgcn.explain import NodeExplainer, worlds
+from lgcn.explain.edge_importance import CANDIDATES, LEVELS
+from lgcn.explain.neighbourhood import num_hops
 from lgcn.graph import Graph
 
 from .networks import build, random_graph
@@ -41,8 +46,49 @@ def test_both_rankings_cover_the_neighbourhood_and_are_repeatable():
         assert bool((importance >= 0).all())
         again = explainer.important_edges(5, thorough=thorough)
         assert torch.equal(importance, again[1])
-    (share,) = explainer.contributions(5).shares
-    assert bool((share.importance >= share.by_edge.abs() - 1e-12).all())
+
+
+@pytest.mark.parametrize("fused_from", [0, 10**9])
+@pytest.mark.parametrize(
+    "options", [{"rank": "raw", "mean": True}, {"cnn": "shared", "classifier": "diffusion"}]
+)
+def test_the_importance_is_the_mean_size_of_gradients_by_pyg_masks_times_a_walk(
+    monkeypatch: pytest.MonkeyPatch, fused_from: int, options: dict[str, Any]
+):
+    monkeypatch.setattr(worlds, "FUSED_FROM", fused_from)
+    graph = random_graph(30, 50)
+    model = build("lgcn", {"num_layers": 2, "k": 3, "activation": "relu", "hops": 2, **options})
+    places, importance = NodeExplainer(model, graph).important_edges(5)
+    chosen = int(model(graph.features(), graph)[5].argmax())
+    sizes = []
+    for level in LEVELS:
+        mask = torch.full((graph.num_edges,), level, dtype=torch.double, requires_grad=True)
+        set_masks(model, mask, graph.edge_index, apply_sigmoid=False)
+        chances = model(graph.features(), graph)[5].softmax(0)
+        clear_masks(model)
+        log_odds = chances[chosen].logit()
+        sizes.append(torch.autograd.grad(log_odds, mask)[0].abs())
+    expected = torch.stack(sizes).mean(0) * _flow(graph, 5, steps=num_hops(model))
+    torch.testing.assert_close(importance, expected[places])
+    expected[places] = 0
+    assert not expected.any()  # other edges change nothing
+
+
+def _flow(graph: Graph, node: int, steps: int) -> torch.Tensor:
+    """How often a random walk takes each edge, from powers of the matrix of transitions."""
+    source, target = graph.edge_index
+    moves = torch.zeros(graph.num_nodes, graph.num_nodes).index_put((target, source), torch.ones(1))
+    moves = moves / moves.sum(1, keepdim=True).clamp(min=1)
+    visits = sum(torch.linalg.matrix_power(moves, step)[node] for step in range(steps))
+    return visits[target] * moves[target, source]
+
+
+def test_the_thorough_ranking_removes_what_is_needed_least():
+    explainer = NodeExplainer(build("lgcn", {"activation": "relu"}), random_graph(30, 50))
+    _, ranked = explainer.important_edges(5, thorough=True)
+    _, importance = explainer.important_edges(5)
+    strongest = set(importance.argsort(descending=True, stable=True)[:CANDIDATES].tolist())
+    assert set(ranked.argsort(descending=True, stable=True)[: len(strongest)].tolist()) == strongest
 
 
 def test_thorough_is_for_classes():

@@ -38,8 +38,6 @@ class Share:
         places: What each place of the LGCLs' grids adds, own values first, [positions, features].
         by_node: What the features of each node add, [nodes].
         by_edge: What each entry of the adjacency adds, [entries].
-        importance: The size of what it adds on the way from no messages to all, [entries]; it is
-            large as well if an edge helps at first and harms later.
         slope: By which the features' linear map was multiplied, [nodes, width].
     """
 
@@ -49,7 +47,6 @@ class Share:
     places: list[Tensor]
     by_node: Tensor
     by_edge: Tensor
-    importance: Tensor
     slope: Tensor
 
     def by_feature(self, rows: Tensor | None = None) -> Tensor:
@@ -148,7 +145,7 @@ def _contributions(
         averaged=averaged,
         temperature=temperature,
     )
-    explained = _explained(scores, differences, task, *choose(scores[0].detach()))
+    explained = log_odds(scores, differences, task, *choose(scores[0].detach()))
     leaves = [leaf for _, _, z, mask, grids in runs for leaf in (z, mask, *grids)]
     slopes = iter(torch.autograd.grad(explained[1:].sum(), leaves, allow_unused=True))
     found = []
@@ -168,7 +165,6 @@ def _contributions(
                 places,
                 (slope * change).sum(1),
                 of_mask[2:].mean(0),  # each factor is as far from the next
-                of_mask[2:].abs().mean(0),
                 slope,
             )
         )
@@ -215,8 +211,8 @@ def _run(
     return scores, worlds, z, mask, worlds.grids
 
 
-def _explained(
-    scores: Tensor, differences: Differences, task: str, target: int, against: int | None
+def log_odds(
+    scores: Tensor, differences: Differences, task: str, target: int, against: int | None = None
 ) -> Tensor:
     """The log odds of a class against all others, or one other; the score if there is no other."""
     if against is not None:

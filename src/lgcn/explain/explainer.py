@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from torch.nn import Module
 
@@ -19,7 +20,9 @@ from lgcn.explain.contributions import (
     contributions,
     threads_for,
 )
+from lgcn.explain.edge_importance import MaskedEdges
 from lgcn.explain.explanation import Explanation
+from lgcn.explain.neighbourhood import neighbourhood, num_hops
 from lgcn.explain.parts import fixed_parts, network_parts
 from lgcn.explain.report_lists import by_column, by_edge, by_node, selections
 from lgcn.explain.selection import as_numbers
@@ -161,14 +164,16 @@ class NodeExplainer:
             raise UsageError("important_edges is for a single network, got an ensemble")
         if thorough and self.spec.task != "classification":
             raise UsageError(f"thorough is for classes, got a model for {self.spec.task}")
-        (share,) = self.contributions(node, target).shares
-        importance = share.importance
-        if thorough:
-            from lgcn.explain.edge_importance import thorough_importance
-
-            with threads_for([share.field]):
-                importance = thorough_importance(share, node)
-        return share.field.entry, importance
+        (part,) = self.parts
+        field = neighbourhood(part.graph, torch.tensor([node]), num_hops(part.model))
+        with threads_for([field]):
+            worlds = MaskedEdges(part, field, node)
+            importance = worlds.importance(
+                self.spec.task, lambda scores: self.decided(scores) if target is None else target
+            )
+            if thorough:
+                importance = worlds.thorough_importance(importance)
+        return field.entry, importance
 
     def _explain(
         self, node: int, target: int | None, against: int | None, counterfactual: bool

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from lgcn.errors import UsageError
+from lgcn.errors import DataError, UsageError
+from lgcn.explain.breadth_first import INVALID, TOO_MANY, entries_between, within_hops
 from lgcn.graph import Graph
-from lgcn.graph.csr import checked_nodes, one_index_dtype
+from lgcn.graph.csr import checked_nodes
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
@@ -66,85 +67,47 @@ def neighbourhood(graph: Graph, roots: Tensor, hops: int) -> Neighbourhood:
         roots: Distinct node numbers.
         hops: The number of hops.
     """
-    roots = checked_nodes(roots, graph.num_nodes).to(graph.rowptr.device)
-    nodes, reach = roots, [len(roots)]
-    seen = roots.sort().values
-    frontier, found = roots, []
-    for _ in range(hops):
-        entry, counts = _entries(graph, frontier)
-        if entry.numel() > MAX_ENTRIES:
-            raise UsageError(
-                f"the neighbourhood of node {int(roots[0])} has more than {MAX_ENTRIES} edges "
-                f"within {len(reach)} hops, which is too large to explain"
-            )
-        found.append((entry, counts))
-        new = torch.unique(graph.col[entry].long())
-        frontier = new[~_contains(seen, new)]
-        seen = torch.cat([seen, frontier]).sort().values
-        nodes = torch.cat([nodes, frontier])
-        reach.append(len(nodes))
-    outermost = nodes[reach[-2] if hops else 0 :]
-    outer_entry, outer_counts = _entries(graph, outermost)
-    looped = graph.col[outer_entry].long() == outermost.repeat_interleave(outer_counts)
-    loops = torch.zeros_like(outer_counts).index_add_(
-        0,
-        torch.arange(len(outermost)).repeat_interleave(outer_counts)[looped],
-        looped[looped].long(),
+    roots = checked_nodes(roots, graph.num_nodes).cpu()
+    rowptr, col = (tensor.cpu().contiguous().numpy() for tensor in (graph.rowptr, graph.col))
+    found, reach, table, end, hop = within_hops(rowptr, col, roots.numpy(), hops, MAX_ENTRIES)
+    if end == TOO_MANY:
+        raise UsageError(
+            f"the neighbourhood of node {int(roots[0])} has more than {MAX_ENTRIES} edges "
+            f"within {hop + 1} hops, which is too large to explain"
+        )
+    if end == INVALID:
+        raise DataError(f"{graph.name} has an edge that leads to no node")
+    offsets, local, entry, counts = (
+        torch.from_numpy(part) for part in entries_between(rowptr, col, found, reach, table)
     )
-    entry = torch.cat([*(part for part, _ in found), outer_entry[looped]])
-    counts = torch.cat([*(part for _, part in found), loops])
-    local = _local_numbers(nodes, graph.col[entry].long())
-    rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    rowptr, col = one_index_dtype(rowptr, local)
-    weight = None if graph.edge_weight is None else graph.edge_weight[entry]
-    part = Graph(
-        rowptr,
-        col,
+    nodes = torch.from_numpy(found)
+    part = Graph._trusted(
+        offsets,
+        local,
         x=None if graph.x is None else graph.features(nodes),
-        edge_weight=weight,
-        degree=_degrees(graph, nodes, found, outer_entry, outer_counts),
+        edge_weight=None if graph.edge_weight is None else graph.edge_weight[entry],
+        degree=_degrees(graph, nodes, counts),
         name=graph.name,
     )
-    return Neighbourhood(part, nodes, entry, tuple(reach))
+    return Neighbourhood(part, nodes, entry, tuple(reach.tolist()))
 
 
-def _entries(graph: Graph, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """The entries of the nodes' rows, one row after the other, and how many each row has."""
-    start = graph.rowptr[nodes].long()
-    counts = graph.rowptr[nodes + 1].long() - start
-    first = counts.cumsum(0) - counts
-    within = torch.arange(int(counts.sum())) - first.repeat_interleave(counts)
-    return start.repeat_interleave(counts) + within, counts
+def _degrees(graph: Graph, nodes: Tensor, counts: Tensor) -> Tensor:
+    """The degrees in the whole graph, as `Graph.row_degree` gives them, from these rows alone.
 
-
-def _degrees(
-    graph: Graph,
-    nodes: Tensor,
-    found: list[tuple[Tensor, Tensor]],
-    outer_entry: Tensor,
-    outer_counts: Tensor,
-) -> Tensor:
-    """The degrees in the whole graph, as `Graph.row_degree` gives them, from these rows alone."""
+    Args:
+        graph: The graph.
+        nodes: The nodes.
+        counts: The number of entries of their rows.
+    """
     if graph.degree is not None:
         return graph.degree[nodes]
-    counts = torch.cat([*(part for _, part in found), outer_counts])
     if graph.edge_weight is None:
         return counts.to(torch.get_default_dtype())
-    entry = torch.cat([*(part for part, _ in found), outer_entry])
+    rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    row = row_of_entry(rowptr)
+    entry = torch.arange(len(row)) + (graph.rowptr[nodes] - rowptr[:-1])[row]
     weight = graph.edge_weight[entry]
     if weight.dtype not in (torch.float32, torch.float64):
         weight = weight.to(torch.float32)
-    rowptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    return weight.new_zeros(len(counts)).index_add(0, row_of_entry(rowptr), weight)
-
-
-def _contains(ordered: Tensor, values: Tensor) -> Tensor:
-    """Which values are in an ordered list that has at least one element."""
-    place = torch.searchsorted(ordered, values).clamp(max=len(ordered) - 1)
-    return ordered[place] == values
-
-
-def _local_numbers(nodes: Tensor, values: Tensor) -> Tensor:
-    """The place of each value among the nodes."""
-    ordered, order = nodes.sort()
-    return order[torch.searchsorted(ordered, values)]
+    return weight.new_zeros(len(counts)).index_add(0, row, weight)

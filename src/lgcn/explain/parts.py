@@ -67,7 +67,8 @@ def network_parts(model: Module, graph: Graph, columns: Columns | None = None) -
         graph: The graph as the model takes it.
         columns: The names of the features. (default: their numbers)
     """
-    model.eval()
+    if any(module.training for module in model.modules()):  # to set it takes longer
+        model.eval()
     if not isinstance(model, Ensemble):
         if not isinstance(model, NETWORKS):
             raise UsageError(

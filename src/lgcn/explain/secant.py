@@ -115,5 +115,18 @@ class Differences:
         return self.secant(torch.exp, z - self.log_sum_exp(z))
 
 
+class Derivatives(Differences):
+    """The same functions with ordinary gradients: no world is compared with another."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.empty(0, dtype=torch.long))
+
+    def secant(self, function: Function, z: Tensor) -> Tensor:
+        return function(z)
+
+    def product(self, left: Tensor, right: Tensor) -> Tensor:
+        return left * right
+
+
 # Compared with itself, a world has ordinary gradients.
 ONE_WORLD = Differences(torch.zeros(1, dtype=torch.long))

@@ -17,22 +17,27 @@ from torch.nn import Identity, LayerNorm, Module
 
 from lgcn.errors import UsageError
 from lgcn.explain.neighbourhood import Neighbourhood
-from lgcn.explain.secant import Differences, leaky_relu
+from lgcn.explain.secant import Derivatives, Differences, leaky_relu
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
-from lgcn.nn.grid_cnn import Activation, GridCNN, GridConv, SharedKernel
+from lgcn.nn.grid_cnn import Activation, GridCNN, GridConv, SharedKernel, grid_convolution
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMean
 from lgcn.nn.residual import ResidualLGCN
 from lgcn.nn.rows import AdjacencyOptions
-from lgcn.ops import k_largest
+from lgcn.ops import k_largest, spmm
+from lgcn.ops.k_largest import k_largest_grid
 from lgcn.ops.reference import row_of_entry
+from lgcn.ops.structure import trust
 
 # Mean and variance over all nodes of the graph, of batch norms without running statistics.
 Statistics = dict[Module, tuple[Tensor, Tensor]]
 NETWORKS = (LGCN, ResidualLGCN)
+# Messages of all worlds from which on the kernels of `lgcn.ops` are faster than plain torch, which
+# starts faster. They need ordinary gradients.
+FUSED_FROM = 5000
 
 
 @dataclass(frozen=True)
@@ -72,8 +77,8 @@ class Worlds:
         reselect: Whether LGCLs select in each world anew. (default: `False`, as in world 0)
 
     Attributes:
-        chosen: What the LGCLs selected in world 0, in their order.
-        grids: The grids of the LGCLs, [worlds, rows, positions, features], in their order.
+        chosen: What the LGCLs selected in world 0, in their order; nothing with fused kernels.
+        grids: The grids of the LGCLs, [worlds, rows, positions, features], likewise.
     """
 
     def __init__(
@@ -89,6 +94,12 @@ class Worlds:
         self.mask = mask
         self.statistics = statistics or {}
         self.reselect = reselect
+        self.fused = (
+            reselect
+            and isinstance(differences, Derivatives)
+            and mask is not None
+            and mask.numel() >= FUSED_FROM
+        )
         self.chosen: list[Chosen] = []
         self.grids: list[Tensor] = []
         self._depth = field.hops
@@ -150,20 +161,20 @@ class Worlds:
 
     def _sum(self, options: AdjacencyOptions, h: Tensor) -> Tensor:
         entries = self._step(options)
+        if self.fused:
+            rowptr, col, value = self._one_below_the_other(entries, h)
+            return spmm(rowptr, col, value, h.flatten(0, 1)).view(len(h), -1, h.size(2))
         return _add_up(entries, self._messages(entries, h))
 
     def _lgcl(self, layer: LGConv, h: Tensor) -> Tensor:
         entries = self._step(layer.adjacency_options)
+        if self.fused:
+            return self._fused_lgcl(layer, entries, h)
         messages = self._messages(entries, h)
         worlds, _, width = h.shape
         rows = entries.rowptr.numel() - 1
-        number = torch.arange(entries.col.numel(), dtype=entries.col.dtype)
-        # Messages instead of nodes are selected: these are numbered, also if two edges are alike.
         deciding = messages.detach() if self.reselect else messages[:1].detach()
-        chosen = [
-            k_largest(one, entries.rowptr, number, layer.k, zeros=layer.zeros) for one in deciding
-        ]
-        values, entry = (torch.stack(column) for column in zip(*chosen, strict=True))
+        values, entry = _largest_messages(layer, entries.rowptr, deciding)
         taken = entry >= 0
         place = entry.long().clamp(min=0)
         near = entries.col[place[0]] if entries.col.numel() else place[0]
@@ -183,6 +194,32 @@ class Worlds:
         grid = torch.cat(parts, dim=2)
         self.grids.append(grid)
         return _convolve(layer, grid, self.differences)
+
+    def _fused_lgcl(self, layer: LGConv, entries: _Entries, h: Tensor) -> Tensor:
+        rowptr, col, value = self._one_below_the_other(entries, h)
+        rows = entries.rowptr.numel() - 1
+        own, flat, last = h[:, :rows].flatten(0, 1), h.flatten(0, 1), None
+        if layer.mean:
+            last = spmm(rowptr, col, value, flat)
+            if layer.rank == "raw":
+                last = last / _row_weights(entries, h.dtype).repeat(len(h), 1)
+        grid = k_largest_grid(
+            flat, own, rowptr, col, layer.k, edge_weight=value, zeros=layer.zeros, last=last
+        )
+        return _convolve(layer, grid.view(len(h), rows, *grid.shape[1:]), self.differences)
+
+    def _one_below_the_other(self, entries: _Entries, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The entries of all worlds as one adjacency, with masked weights."""
+        worlds, nodes, _ = h.shape
+        rowptr, col = _stacked(entries.rowptr, worlds), entries.col
+        col = (col + torch.arange(worlds)[:, None] * nodes).flatten()
+        trust(rowptr, col, worlds * nodes)
+        mask = self._edge_mask(entries, h)
+        assert mask is not None
+        value = mask.squeeze(2)
+        if entries.weight is not None:
+            value = value * entries.weight.to(h.dtype)
+        return rowptr, col, value.flatten()
 
     def _mix(self, layer: Any, h: Tensor) -> Tensor:
         if not isinstance(layer, NeighbourLayer):
@@ -237,17 +274,27 @@ class Worlds:
         rows = self.field.reach[self._depth]
         key = (rows, *options.values())
         if key not in self._cache:
+            rowptr, row, col, weight, edge = self._all_entries(options)
+            last = int(rowptr[rows])
+            weight = None if weight is None else weight[:last]
+            parts = rowptr[: rows + 1], row[:last], col[:last], weight, edge[:last]
+            self._cache[key] = _Entries(*parts)
+        return self._cache[key]
+
+    def _all_entries(self, options: AdjacencyOptions) -> _Entries:
+        key = (None, *options.values())
+        if key not in self._cache:
             graph = self.field.graph
-            matrix = graph.adjacency(**options)
-            added = matrix.rowptr.diff() > graph.rowptr.diff()
-            is_edge = torch.ones(matrix.col.numel(), dtype=torch.bool)
-            is_edge[matrix.rowptr[:-1][added].long()] = False  # self-loops stand in front
-            edge = torch.full((matrix.col.numel(),), -1)
-            edge[is_edge] = torch.arange(graph.num_edges)
-            rowptr, col, weight = matrix.rows(0, rows)
+            rowptr, col, weight = graph.adjacency(**options)
             row = row_of_entry(rowptr)
-            edge = torch.where(row == col, -1, edge[: col.numel()])
-            self._cache[key] = _Entries(rowptr, row, col, weight, edge)
+            if col.numel() == graph.num_edges:
+                edge = torch.arange(graph.num_edges)
+            else:  # added self-loops stand in front of their rows
+                added = rowptr.diff() > graph.rowptr.diff()
+                is_edge = torch.ones(col.numel(), dtype=torch.bool)
+                is_edge[rowptr[:-1][added].long()] = False
+                edge = is_edge.cumsum(0) - 1
+            self._cache[key] = _Entries(rowptr, row, col, weight, torch.where(row == col, -1, edge))
         return self._cache[key]
 
     def _messages(self, entries: _Entries, h: Tensor) -> Tensor:
@@ -263,7 +310,9 @@ class Worlds:
         if self.mask is None:
             return None
         one = self.mask.new_ones(len(self.mask), 1)
-        return torch.cat([self.mask, one], dim=1)[:, entries.edge, None]
+        # The last value is that of self-loops, whose edge is -1.
+        place = torch.where(entries.edge < 0, self.mask.size(1), entries.edge)
+        return torch.cat([self.mask, one], dim=1).index_select(1, place)[:, :, None]
 
 
 def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -271,6 +320,36 @@ def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
     layer: Any = model.first_layer
     made: Tensor = layer.transform(x)
     return made, layer.bias.expand_as(made)
+
+
+def _largest_messages(layer: LGConv, rowptr: Tensor, messages: Tensor) -> tuple[Tensor, Tensor]:
+    """What an LGCL selects in each world, and the entries, -1 for a zero that was filled in.
+
+    Messages instead of nodes are selected: these are numbered, also if two edges are alike. The
+    worlds stand one below the other in one adjacency.
+
+    Args:
+        layer: The LGCL.
+        rowptr: The offsets of the entries.
+        messages: [worlds, entries, width]
+    """
+    worlds, count, width = messages.shape
+    first = torch.arange(worlds)[:, None] * count
+    offsets = _stacked(rowptr, worlds)
+    number = torch.arange(worlds * count)
+    with torch.no_grad():
+        values, entry = k_largest(
+            messages.reshape(-1, width), offsets, number, layer.k, zeros=layer.zeros
+        )
+    shape = (worlds, rowptr.numel() - 1, layer.k, width)
+    entry = entry.view(shape)
+    return values.view(shape), torch.where(entry < 0, -1, entry - first[:, :, None, None])
+
+
+def _stacked(rowptr: Tensor, worlds: int) -> Tensor:
+    """The offsets of the same rows in each world, one world below the other."""
+    first = torch.arange(worlds)[:, None] * rowptr[-1]
+    return torch.cat([(rowptr[:-1] + first).flatten(), first[-1] + rowptr[-1]])
 
 
 def _add_up(entries: _Entries, messages: Tensor) -> Tensor:
@@ -299,8 +378,9 @@ def _convolve(layer: LGConv, grid: Tensor, differences: Differences) -> Tensor:
         return layer.convolve(grid.flatten(0, 1)).view(worlds, rows, -1)
     out = grid.flatten(0, 1).transpose(1, 2)
     for module in layer.cnn:
-        if isinstance(module, GridConv):
-            out = module(out)
+        if isinstance(module, GridConv):  # weights need no gradient
+            bias = None if module.bias is None else module.bias.detach()
+            out = grid_convolution(out, module.weight.detach(), bias)
         elif isinstance(module, Activation) and module.function is not None:
             shape = (worlds, rows, *out.shape[1:])
             out = differences.secant(module.function, out.reshape(shape)).flatten(0, 1)

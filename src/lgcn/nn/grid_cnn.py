@@ -268,5 +268,7 @@ def convolution_matrix(weight: Tensor, positions: int) -> Tensor:
     """
     if weight.size(2) == positions:
         return weight.permute(2, 1, 0).reshape(-1, weight.size(0))
+    if not weight.requires_grad:  # autograd's call takes longer than the copy
+        return _ConvolutionMatrix.forward(weight, positions)
     matrix: Tensor = _ConvolutionMatrix.apply(weight, positions)  # type: ignore[no-untyped-call]
     return matrix
