@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from lgcn.explain.contributions import (
 from lgcn.explain.edge_importance import MaskedEdges
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.neighbourhood import neighbourhood, num_hops
-from lgcn.explain.parts import fixed_parts, network_parts
+from lgcn.explain.parts import fixed_parts, network_parts, on_cpu
 from lgcn.explain.report_lists import by_column, by_edge, by_node, selections
 from lgcn.explain.selection import as_numbers
 from lgcn.graph import Graph
@@ -71,9 +70,7 @@ class NodeExplainer:
     ) -> None:
         if graph.x is None and not isinstance(model, Ensemble):
             raise UsageError(f"{graph.name} has no features (x), which the model needs")
-        if next(model.parameters()).device.type != "cpu":
-            model = copy.deepcopy(model).cpu()  # neighbourhoods are small
-        self.model = model
+        self.model = model = on_cpu(model)
         self.graph = graph.to("cpu")
         self.spec = _spec_of(model, graph) if spec is None else spec
         self.encoder = graph.encoder if encoder is None else encoder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +58,13 @@ class Fixed:
     name: str
     weight: float
     predictions: Tensor  # calibrated, [nodes, outputs]
+
+
+def on_cpu(model: Module) -> Module:
+    """The model, or a copy of it on the CPU: neighbourhoods are small."""
+    if next(model.parameters()).device.type == "cpu":
+        return model
+    return copy.deepcopy(model).cpu()
 
 
 def network_parts(model: Module, graph: Graph, columns: Columns | None = None) -> list[Part]:

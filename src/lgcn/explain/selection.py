@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from lgcn.explain.neighbourhood import neighbourhood, num_hops
-from lgcn.explain.parts import network_parts
+from lgcn.explain.parts import network_parts, on_cpu
 from lgcn.explain.secant import ONE_WORLD
 from lgcn.explain.worlds import Worlds, embed
 from lgcn.graph import Graph
@@ -58,7 +58,7 @@ def selected_neighbours(model: Module, graph: Graph, nodes: Any) -> list[LayerSe
     part = next(
         (
             part
-            for part in network_parts(model, graph)
+            for part in network_parts(on_cpu(model), graph.to("cpu"))
             if any(isinstance(module, LGConv) for module in part.model.modules())
         ),
         None,
