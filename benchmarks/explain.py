@@ -56,7 +56,7 @@ from lgcn.paper.pool import Failure, run_tasks
 
 KEPT = (2, 4, 8, 16, 32)  # edges of an explanation, up to half of those that there are
 TOP = 10  # edges whose change is instability
-SMALLEST, LARGEST = 16, 20_000  # edges of a neighbourhood that is explained
+SMALLEST, LARGEST = 16, 5_000  # edges of a neighbourhood that is explained
 STABILITY_NODES = 3
 FEWER = {"wordnet31": 5}  # nodes of which a fifth is explained: each takes as long as ten others
 

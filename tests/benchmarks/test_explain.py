@@ -149,6 +149,10 @@ def test_a_run_goes_on_and_its_table_compares_the_same_networks(
     assert [len(found) for found in common(records).values()] == [1, 1]
 
 
+def test_no_network_starts_too_late() -> None:
+    assert explain.measured_list(explain.Job("BA-Shapes", 0, ("ours",), 2, until=0)) == []
+
+
 def test_the_overview_counts_where_ours_is_better() -> None:
     def record(plus: float, minus: float, unfaithful: float, time: float) -> list[dict[str, float]]:
         fidelity = {"fidelity_plus": plus, "fidelity_minus": minus, "unfaithfulness": unfaithful}

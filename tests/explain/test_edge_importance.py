@@ -97,3 +97,14 @@ def test_thorough_is_for_classes():
     assert len(explainer.important_edges(0)[1]) == 2
     with pytest.raises(UsageError, match=r"thorough .*regression"):
         explainer.important_edges(0, thorough=True)
+
+
+def test_a_node_without_neighbours_has_no_edges_to_rank():
+    graph = Graph.from_edge_index(
+        torch.tensor([[0], [1]]), 3, x=torch.randn(3, 5), y=torch.arange(3)
+    )
+    for thorough in (False, True):
+        places, importance = NodeExplainer(lgcn.LGCN(5, 3), graph).important_edges(
+            2, thorough=thorough
+        )
+        assert len(places) == len(importance) == 0

@@ -1,12 +1,17 @@
 """Neighbourhoods hold what a network reads, and no more."""
 
+import warnings
+from pathlib import Path
+
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 
-from lgcn.errors import UsageError
+from lgcn.errors import DataError, UsageError
 from lgcn.explain import neighbourhood as module
 from lgcn.explain.neighbourhood import neighbourhood, num_hops
+from lgcn.graph import Graph
 
 from .networks import build, random_graph
 
@@ -56,3 +61,25 @@ def test_a_neighbourhood_that_is_too_large_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "MAX_ENTRIES", 10)
     with pytest.raises(UsageError, match="node 3 has more than 10 edges"):
         neighbourhood(random_graph(40, 90), torch.tensor([3]), 3)
+
+
+def test_indices_of_32_bits_and_memory_maps_give_the_same(tmp_path: Path):
+    graph = random_graph(40, 60)
+    expected = neighbourhood(graph, torch.tensor([3]), 3)
+    np.save(tmp_path / "col.npy", graph.col.int().numpy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch has no tensors that cannot be written to
+        col = torch.from_numpy(np.load(tmp_path / "col.npy", mmap_mode="r"))
+    for rowptr in (graph.rowptr.int(), graph.rowptr.long()):
+        stored = Graph._trusted(rowptr, col, x=graph.x)
+        found = neighbourhood(stored, torch.tensor([3]), 3)
+        assert torch.equal(found.nodes, expected.nodes)
+        assert torch.equal(found.entry, expected.entry)
+        assert torch.equal(found.graph.col, expected.graph.col)
+        assert torch.equal(found.graph.rowptr, expected.graph.rowptr)
+
+
+def test_an_edge_that_leads_nowhere_is_an_error():
+    stored = Graph._trusted(torch.tensor([0, 1, 2]), torch.tensor([1, 7]), x=torch.ones(2, 1))
+    with pytest.raises(DataError, match="leads to no node"):
+        neighbourhood(stored, torch.tensor([0]), 2)

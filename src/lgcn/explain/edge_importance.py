@@ -74,6 +74,8 @@ class MaskedEdges:
         Args:
             importance: The importance of the edges, [edges].
         """
+        if not len(importance):
+            return importance
         ranked = importance / importance.max().clamp_min(1e-30)
         left = ranked.argsort(descending=True, stable=True)[:CANDIDATES]
         removed: list[Tensor] = []
@@ -90,7 +92,7 @@ class MaskedEdges:
                 count = max(1, int(REMOVED * len(left)))
                 removed.append(left[order[:count]])
                 left = left[order[count:]]
-        for place, edge in enumerate(torch.cat([left[:0], *removed]).tolist()):
+        for place, edge in enumerate(torch.cat(removed).tolist()):
             ranked[edge] = 2 + place
         return ranked
 
