@@ -14,7 +14,7 @@ from pyarrow import csv
 
 from lgcn.errors import UsageError
 from lgcn.inference import load_run
-from lgcn.report import importance, write_report
+from lgcn.report import importance, write_comparison, write_report
 from lgcn.report.importance import Importance
 from lgcn.report.write import WrittenReport
 from lgcn.store.generate import generate_store
@@ -254,12 +254,32 @@ def test_a_graph_without_features_and_ids_has_a_report(tmp_path: Path) -> None:
 
 def test_an_ensemble_and_trees_have_a_report(tmp_path: Path) -> None:
     run = train_run(tmp_path / "ensemble", "classes", "max_trials=2", "time_limit=20s")
-    found = write_report(run)
-    assert "Members of the ensemble" in text_of(found.path)
+    text = text_of(write_report(run).path)
+    assert "Members of the ensemble" in text
+    file = run / "ensemble.json"
+    stored = json.loads(file.read_text())
+    used = [one["name"] for one in stored["entries"] if one["weight"] > 0]
+    for name in used:
+        assert f"The model is the member {name} alone" in text or f"{name} (" in text
+    assert "not explained" not in text
     trees = train_run(tmp_path / "trees", "classes", "model=boosting")
     text = text_of(write_report(trees).path)
     assert "no embeddings" in text
     assert "cannot be explained" in text
+    # An ensemble of one network and the trees, which count most.
+    shutil.copytree(trees, run / "members" / "boosting")
+    for one in stored["entries"]:
+        one["weight"] = 0.09 if one["name"] == used[0] else 0.0
+    boosting = {"name": "boosting", "family": "boosting", "model": "boosting", "weight": 0.91}
+    stored["entries"].append({**stored["entries"][0], **boosting})
+    file.write_text(json.dumps(stored))
+    text = text_of(write_report(run).path)
+    assert f"boosting (91 %) and {used[0]} (9 %)" in text
+    assert "boosting, 91 % of the ensemble, is not explained" in text
+    # A comparison shows the settings of what is used.
+    text = text_of(write_comparison([trees, run], tmp_path / "page.html").path)
+    assert f"an ensemble of boosting (91 %) and {used[0]} (9 %)" in text
+    assert "model.k" not in text
 
 
 def test_a_failed_write_leaves_the_old_report(trained: Callable[..., Path], tmp_path: Path) -> None:

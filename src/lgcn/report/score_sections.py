@@ -11,6 +11,7 @@ from lgcn.report import charts
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures, absent, cards, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
+from lgcn.report.members import listed, members, tried
 from lgcn.report.names import shown_name
 from lgcn.training.metric_names import FACTS, metric_text
 from lgcn.training.score_report import score_of
@@ -161,10 +162,7 @@ def curves(facts: Facts, figures: Figures) -> Html:
     if len(history) < 2:
         why = "The run has no history of epochs."
         if "leaderboard" in facts.result:
-            why = (
-                "The model averages several networks, each with a history of its own, in "
-                "members/NAME/result.json."
-            )
+            why = _averages(facts)
         return section("curves", "Learning curves", absent(why), leaderboard(facts))
     best = facts.result.get("best_epoch")
     marks = {"validation": int(best)} if isinstance(best, int) else {}
@@ -196,6 +194,22 @@ def curves(facts: Facts, figures: Figures) -> Html:
     intro = f"Epoch {best} was chosen on validation nodes, of {len(history)} epochs."
     return section(
         "curves", "Learning curves", side_by_side(*parts), leaderboard(facts), intro=intro
+    )
+
+
+def _averages(facts: Facts) -> str:
+    """What the model of a portfolio is."""
+    found = members(facts.run)
+    count = tried(facts.result)
+    if len(found) > 1:
+        return (
+            f"The model averages {len(found)} of the {count} members that were tried: "
+            f"{listed(found)}. Each has a history of its own, in members/NAME/result.json."
+        )
+    only = found[0][0] if found else "unknown"
+    return (
+        f"The model is the member {only} alone, of the {count} that were tried. Its history is "
+        f"in members/{only}/result.json."
     )
 
 
