@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, WriteError
 from lgcn.inference import load_run
-from lgcn.report import importance, write_comparison, write_report
+from lgcn.report import compare_facts, facts, importance, write_comparison, write_report
 from lgcn.report.importance import Importance
 from lgcn.report.write import WrittenReport
 from lgcn.store.generate import generate_store
@@ -291,6 +291,28 @@ def test_a_failed_write_leaves_the_old_report(trained: Callable[..., Path], tmp_
     with pytest.raises(UsageError, match="folder"):
         write_report(trained(), tmp_path / "b.html")
     assert list(tmp_path.iterdir()) == [tmp_path / "b.html"]
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_work(
+    trained: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computes(*_: Any, **__: Any) -> None:
+        raise AssertionError("it computed something")
+
+    monkeypatch.setattr(facts, "collect", computes)
+    monkeypatch.setattr(compare_facts, "compare", computes)
+    (tmp_path / "file").write_text("mine")
+    paths = [tmp_path / "file" / "a.html", tmp_path / "file" / "new" / "a.html"]
+    if Path("/proc/self").exists():
+        paths.append(Path("/proc/a.html"))
+    for path in paths:
+        with pytest.raises(WriteError, match=f"cannot write {path}: "):
+            write_report(trained(), path)
+        with pytest.raises(WriteError, match=f"cannot write {path}: "):
+            write_comparison([trained(), trained()], path)
+    with pytest.raises(AssertionError, match="computed"):
+        write_report(trained(), tmp_path / "new" / "folder" / "a.html")
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
 def test_a_link_in_a_run_folder_is_not_followed(
