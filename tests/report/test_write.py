@@ -51,6 +51,13 @@ def test_the_scores_are_those_of_the_training(written: Written) -> None:
     text = text_of(found.path)
     assert stored["summary"] in text
     assert f"{100 * stored['splits']['test']['scores']['accuracy']:.1f} %" in text
+    graph = found.facts.graph
+    ends = {
+        frozenset((node, int(other)))
+        for node in range(SIZE)
+        for other in graph.col[graph.rowptr[node] : graph.rowptr[node + 1]]
+    }
+    assert f"150 nodes and {len(ends)} edges." in text
     for baseline in ("majority", "features"):
         assert f"{100 * stored['baselines'][baseline]['test']['accuracy']:.1f} %" in text
 
@@ -151,6 +158,7 @@ def test_other_tasks_have_their_own_sections(kind: str, written: Written) -> Non
     else:
         assert charts == common | {"scatter", "residuals"}
         assert "lie in their interval" in text
+        assert "predicting the mean (R²)" in text
         assert "largest errors" in text
 
 

@@ -11,7 +11,7 @@ from lgcn.report.compare_facts import ComparedRun, Comparison
 from lgcn.report.figures import Figures, absent, percent, section
 from lgcn.report.html import Html, name, table, tag
 from lgcn.report.members import used_settings
-from lgcn.report.names import shown_ids, shown_name
+from lgcn.report.names import count_of, plain_number, shown_ids, shown_name
 from lgcn.report.node_data import label_text
 from lgcn.report.page import page
 from lgcn.report.repeat_command import shown_settings
@@ -124,7 +124,9 @@ def _score(run: ComparedRun, metric: str, split: str) -> float | None:
 
 
 def _change(metric: str, value: float) -> str:
-    return f"{100 * value:+.1f} points" if FACTS[metric].is_share else f"{value:+.4g}"
+    return (
+        f"{100 * value:+.1f} points" if FACTS[metric].is_share else plain_number(value, sign=True)
+    )
 
 
 def _same(facts: Comparison, split: str) -> Html:
@@ -152,7 +154,7 @@ def _paired(facts: Comparison) -> list[Html]:
                 tag(
                     "p",
                     name(run.name),
-                    f" alone is right on {found.only_other:,} nodes, ",
+                    f" alone is right on {count_of(found.only_other, 'node')}, ",
                     name(first.name),
                     f" alone on {found.only_first:,}.",
                 )
@@ -279,7 +281,11 @@ def _nodes(facts: Comparison) -> Html:
         for node in facts.differing.tolist()
     ]
     shown = len(rows)
-    caption = f"{facts.num_differing:,} nodes get different predictions."
+    caption = (
+        "1 node gets different predictions."
+        if facts.num_differing == 1
+        else f"{facts.num_differing:,} nodes get different predictions."
+    )
     caption += " A ✓ marks those that are right." if facts.task == "classification" else ""
     if shown < facts.num_differing:
         split = SPLIT_NAMES.get(first.main or "")
@@ -296,7 +302,7 @@ def _truth(run: ComparedRun, node: int) -> str:
     if y is None or not run.results.known[node]:
         return "unknown"
     if run.results.task == "regression":
-        return f"{float(y[node]):.5g}"
+        return plain_number(float(y[node]), 5)
     if run.results.task == "multilabel":
         return _label_names(run, y[node] > 0.5)
     return shown_name(run.run.class_names[int(y[node])])
@@ -306,7 +312,7 @@ def _prediction(run: ComparedRun, node: int) -> str:
     assert run.scored is not None
     assert run.results is not None
     if run.results.task == "regression":
-        return f"{float(run.results.predicted[node]):.5g}"
+        return plain_number(float(run.results.predicted[node]), 5)
     if run.results.task == "multilabel":
         return _label_names(run, run.scored.scores[node] > 0)
     sure, right = float(run.results.confidence[node]), run.results.wrong[node] == 0

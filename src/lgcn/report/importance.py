@@ -12,7 +12,7 @@ from lgcn.inference.explanations import RunExplainer
 from lgcn.report import charts
 from lgcn.report.figures import Figures, absent, section
 from lgcn.report.html import Html, name, tag
-from lgcn.report.names import shown_name
+from lgcn.report.names import plain_number, shown_name
 from lgcn.report.node_results import NodeResults
 from lgcn.report.sample import SEED, Sample
 
@@ -118,7 +118,7 @@ def importance_section(
         charts.column_bars(rows, "mean absolute contribution"),
         label=f"Mean absolute contribution of {len(rows)} columns",
         heads=["column", "contribution"],
-        rows=[[name(text), f"{value:.4g}"] for text, value in rows],
+        rows=[[name(text), plain_number(value)] for text, value in rows],
         caption=caption,
     )
     intro = (
