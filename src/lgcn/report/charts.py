@@ -100,7 +100,7 @@ def learning_curves(
     scale = {"domain": names, "range": list(SERIES[: len(names)])}
     colour = field("series", "nominal", scale=scale, legend=legend)
     form = ".1%" if share else NUMBER
-    axis = _percent_axis(value) if share else {"title": value}
+    axis = _percent_axis(value, tickMinStep=0.01) if share else {"title": value}
     line = {
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {
@@ -114,7 +114,7 @@ def learning_curves(
                     "format": "d",
                     # Moved inwards, the last label would touch the one before it.
                     "labelFlush": False,
-                    "labelOverlap": "greedy",
+                    "labelOverlap": "parity",
                     "labelSeparation": 6,
                 },
             ),
