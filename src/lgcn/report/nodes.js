@@ -133,14 +133,15 @@ function shortName(text, room) {
 
 // The node in the middle, its neighbours around it; the wider the line, the more of the grid it fills.
 function picture(i, own, others) {
-  const size = 360, middle = size / 2, radius = 118;
+  const size = 360, middle = size / 2;
   const layers = data.near.layers;
   const what = layers.length ? ` Line width: share of all places in ${layers[layer]}'s grid.` : "";
   // Names get room at the sides if they are long; many neighbours leave little between them.
   const room = others.length > 12 ? 9 : 18;
   const longest = Math.max(0, ...others.map((one) => nameWidth(shortName(nodes.id[one.node], room))));
-  const side = Math.max(0, 6.6 * longest - 50);
-  const svg = el("svg", { viewBox: `${-side} 30 ${size + 2 * side} ${size - 60}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${countOf(others.length, "neighbour")}.${what}`, id: "picture" });
+  const radius = longest > 9 ? 90 : 118;
+  const side = Math.max(0, 6.8 * longest + radius - 168);
+  const svg = el("svg", { viewBox: `${-side} ${middle - radius - 32} ${size + 2 * side} ${2 * radius + 64}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${countOf(others.length, "neighbour")}.${what}`, id: "picture" });
   const most = Math.max(0.001, ...others.map((one) => one.shares[layer] ?? 0));
   others.forEach((one, place) => {
     const angle = (2 * Math.PI * place) / others.length - Math.PI / 2;
