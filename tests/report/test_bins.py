@@ -84,3 +84,12 @@ def test_without_labelled_nodes_there_are_no_groups(task: str) -> None:
     assert degree_bins(none, np.arange(4)) == []
     assert agreement_bins(none, np.zeros(4)) == []
     assert residual_bins(none) == []
+
+
+def test_numbers_are_plain() -> None:
+    from lgcn.report.names import plain_number
+
+    values = {1432.1: "1,430", 646.4: "646", 0.01234: "0.0123", -25_000: "-25,000", 0: "0"}
+    assert {value: plain_number(value, 3) for value in values} == values
+    assert plain_number(3.14159, sign=True) == "+3.142"
+    assert plain_number(1e-9) == "1e-09"

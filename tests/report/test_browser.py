@@ -91,7 +91,10 @@ def test_a_click_on_a_node_of_the_map_shows_its_neighbourhood(
 
 def test_a_node_is_found_by_its_id_and_neighbours_lead_on(page: Browser) -> None:
     page.find("#search").send_keys("n7")
-    assert "found" in page.find("#found").text
+    assert "nodes found" in page.find("#found").text
+    page.find("#search").send_keys("7")
+    assert page.find("#found").text == "1 node found"
+    page.press("BACKSPACE")
     page.press("ENTER")
     assert page.find("#node-title").text == "Node n7"
     assert page.run("return document.activeElement.id") == "node-title"
@@ -102,8 +105,29 @@ def test_a_node_is_found_by_its_id_and_neighbours_lead_on(page: Browser) -> None
     assert page.find("#node-title").text == "Node n7"
     page.run("document.getElementById('layer-1').click()")
     assert page.find("#layer-1").get_attribute("aria-pressed") == "true"
+    pressed = hovered_colours(page, "layer-1")
+    assert pressed != hovered_colours(page, "layer-0")
+    assert pressed == ["rgb(26, 33, 41)", "rgb(255, 255, 255)"]  # dark, with white text
     page.run("document.getElementById('node-close').click()")
     assert page.run("return document.activeElement.id") == "search"
+
+
+def hovered_colours(page: Browser, key: str) -> list[str]:
+    """The colours of a button and its text while the pointer is on it."""
+    x, y = page.run(
+        "const b = document.getElementById(arguments[0]).getBoundingClientRect();"
+        "return [b.left + b.width / 2, b.top + b.height / 2]",
+        key,
+    )
+    options = {"type": "mouseMoved", "x": x, "y": y}
+    page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", options)
+    assert page.wait("return document.querySelector('button:hover')?.id") == key
+    found: list[str] = page.run(
+        "const s = getComputedStyle(document.getElementById(arguments[0]));"
+        "return [s.backgroundColor, s.color]",
+        key,
+    )
+    return found
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -113,6 +137,29 @@ def test_hostile_names_are_shown_as_they_are(name: str, page: Browser) -> None:
     page.run("document.getElementById('search-form').requestSubmit()")
     assert page.run("return document.getElementById('node-title').textContent") == f"Node {shown}"
     assert page.run("return document.querySelectorAll('main img, main b, dialog img').length") == 0
+
+
+def test_names_of_neighbours_have_room_and_whole_names_are_told(page: Browser) -> None:
+    name = HOSTILE[0]
+    found = page.run(
+        "const d = JSON.parse(document.getElementById('data').textContent);"
+        "const place = d.nodes.id.indexOf(arguments[0]);"
+        "for (let i = 0; i < d.sampled; i++) {"
+        "  const near = d.near.node.slice(d.near.ptr[i] + 1, d.near.ptr[i + 1]);"
+        "  if (near.includes(place) && near.length <= 12) return d.nodes.id[i]; }",
+        name,
+    )
+    page.run("document.getElementById('search').value = arguments[0]", found)
+    page.run("document.getElementById('search-form').requestSubmit()")
+    texts = page.run(
+        "return [...document.querySelectorAll('#picture > text')].map(t => "
+        "[t.firstChild.data, t.querySelector('title').textContent, t.getBBox().x,"
+        " t.getBBox().x + t.getBBox().width])"
+    )
+    [shown] = [text for text, whole, *_ in texts if whole == name]
+    assert shown == name[:17] + "…"
+    left, _, width, _ = map(float, page.run("return picture.getAttribute('viewBox')").split())
+    assert all(left <= start and end <= left + width for _, _, start, end in texts)
 
 
 def test_tooltips_of_charts_show_names_as_text(page: Browser) -> None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, WriteError
 from lgcn.inference import load_run
-from lgcn.report import importance, write_report
+from lgcn.report import compare_facts, facts, importance, write_comparison, write_report
 from lgcn.report.importance import Importance
 from lgcn.report.write import WrittenReport
 from lgcn.store.generate import generate_store
@@ -51,6 +51,13 @@ def test_the_scores_are_those_of_the_training(written: Written) -> None:
     text = text_of(found.path)
     assert stored["summary"] in text
     assert f"{100 * stored['splits']['test']['scores']['accuracy']:.1f} %" in text
+    graph = found.facts.graph
+    ends = {
+        frozenset((node, int(other)))
+        for node in range(SIZE)
+        for other in graph.col[graph.rowptr[node] : graph.rowptr[node + 1]]
+    }
+    assert f"150 nodes and {len(ends)} edges." in text
     for baseline in ("majority", "features"):
         assert f"{100 * stored['baselines'][baseline]['test']['accuracy']:.1f} %" in text
 
@@ -151,6 +158,7 @@ def test_other_tasks_have_their_own_sections(kind: str, written: Written) -> Non
     else:
         assert charts == common | {"scatter", "residuals"}
         assert "lie in their interval" in text
+        assert "predicting the mean (R²)" in text
         assert "largest errors" in text
 
 
@@ -254,12 +262,32 @@ def test_a_graph_without_features_and_ids_has_a_report(tmp_path: Path) -> None:
 
 def test_an_ensemble_and_trees_have_a_report(tmp_path: Path) -> None:
     run = train_run(tmp_path / "ensemble", "classes", "max_trials=2", "time_limit=20s")
-    found = write_report(run)
-    assert "Members of the ensemble" in text_of(found.path)
+    text = text_of(write_report(run).path)
+    assert "Members of the ensemble" in text
+    file = run / "ensemble.json"
+    stored = json.loads(file.read_text())
+    used = [one["name"] for one in stored["entries"] if one["weight"] > 0]
+    for name in used:
+        assert f"The model is the member {name} alone" in text or f"{name} (" in text
+    assert "not explained" not in text
     trees = train_run(tmp_path / "trees", "classes", "model=boosting")
     text = text_of(write_report(trees).path)
     assert "no embeddings" in text
     assert "cannot be explained" in text
+    # An ensemble of one network and the trees, which count most.
+    shutil.copytree(trees, run / "members" / "boosting")
+    for one in stored["entries"]:
+        one["weight"] = 0.09 if one["name"] == used[0] else 0.0
+    boosting = {"name": "boosting", "family": "boosting", "model": "boosting", "weight": 0.91}
+    stored["entries"].append({**stored["entries"][0], **boosting})
+    file.write_text(json.dumps(stored))
+    text = text_of(write_report(run).path)
+    assert f"boosting (91 %) and {used[0]} (9 %)" in text
+    assert "boosting, 91 % of the ensemble, is not explained" in text
+    # A comparison shows the settings of what is used.
+    text = text_of(write_comparison([trees, run], tmp_path / "page.html").path)
+    assert f"an ensemble of boosting (91 %) and {used[0]} (9 %)" in text
+    assert "model.k" not in text
 
 
 def test_a_failed_write_leaves_the_old_report(trained: Callable[..., Path], tmp_path: Path) -> None:
@@ -271,6 +299,28 @@ def test_a_failed_write_leaves_the_old_report(trained: Callable[..., Path], tmp_
     with pytest.raises(UsageError, match="folder"):
         write_report(trained(), tmp_path / "b.html")
     assert list(tmp_path.iterdir()) == [tmp_path / "b.html"]
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_work(
+    trained: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computes(*_: Any, **__: Any) -> None:
+        raise AssertionError("it computed something")
+
+    monkeypatch.setattr(facts, "collect", computes)
+    monkeypatch.setattr(compare_facts, "compare", computes)
+    (tmp_path / "file").write_text("mine")
+    paths = [tmp_path / "file" / "a.html", tmp_path / "file" / "new" / "a.html"]
+    if Path("/proc/self").exists():
+        paths.append(Path("/proc/a.html"))
+    for path in paths:
+        with pytest.raises(WriteError, match=f"cannot write {path}: "):
+            write_report(trained(), path)
+        with pytest.raises(WriteError, match=f"cannot write {path}: "):
+            write_comparison([trained(), trained()], path)
+    with pytest.raises(AssertionError, match="computed"):
+        write_report(trained(), tmp_path / "new" / "folder" / "a.html")
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
 def test_a_link_in_a_run_folder_is_not_followed(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lgcn.report.names import plain_number
 from lgcn.report.node_results import Array, NodeResults
 
 Bin = dict[str, Any]
@@ -82,7 +83,7 @@ def agreement_bins(results: NodeResults, agreement: Array) -> list[Bin]:
 
 def _range_name(task: str, low: float, high: float) -> str:
     if task == "regression":
-        return f"{low:.3g} to {high:.3g}"
+        return f"{plain_number(low, 3)} to {plain_number(high, 3)}"
     return f"{100 * low:.0f} to {100 * high:.0f} %"
 
 

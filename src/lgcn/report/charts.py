@@ -17,6 +17,7 @@ Spec = dict[str, Any]
 INK, SOFT, GRID, PAPER = "var(--ink)", "var(--soft)", "var(--line)", "var(--paper)"
 SERIES = tuple(f"var(--c{place})" for place in range(8))
 HEIGHT = 240
+NUMBER = ",.4~r"  # four digits, no exponent
 MAX_POINTS = 2000  # of a scatter plot
 CONFIG: Spec = {
     "background": None,
@@ -98,15 +99,24 @@ def learning_curves(
     legend: Spec | None = {"symbolType": "stroke"} if len(names) > 1 else None
     scale = {"domain": names, "range": list(SERIES[: len(names)])}
     colour = field("series", "nominal", scale=scale, legend=legend)
-    form = ".1%" if share else ".4g"
-    axis = _percent_axis(value) if share else {"title": value}
+    form = ".1%" if share else NUMBER
+    axis = _percent_axis(value, tickMinStep=0.01) if share else {"title": value}
     line = {
         "mark": {"type": "line", "strokeWidth": 2},
         "encoding": {
             "x": field(
                 "epoch",
                 "quantitative",
-                axis={"title": "epoch", "grid": False, "tickMinStep": 1, "format": "d"},
+                axis={
+                    "title": "epoch",
+                    "grid": False,
+                    "tickMinStep": 1,
+                    "format": "d",
+                    # Moved inwards, the last label would touch the one before it.
+                    "labelFlush": False,
+                    "labelOverlap": "parity",
+                    "labelSeparation": 6,
+                },
             ),
             "y": field("value", "quantitative", axis=axis, scale={"zero": False}),
             "color": colour,
@@ -213,7 +223,9 @@ def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str)
             "y": field("score", "quantitative", axis=axis, scale=scale),
             "tooltip": [
                 field("bin", "nominal", title=title),
-                field("score", "quantitative", format=".1%" if share else ".4g", title=metric_name),
+                field(
+                    "score", "quantitative", format=".1%" if share else NUMBER, title=metric_name
+                ),
                 field("nodes", "quantitative", format=","),
             ],
         },
@@ -276,8 +288,8 @@ def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: fl
                     scale={"zero": False, "nice": False},
                 ),
                 "tooltip": [
-                    field("true", "quantitative", format=".4g"),
-                    field("predicted", "quantitative", format=".4g"),
+                    field("true", "quantitative", format=NUMBER),
+                    field("predicted", "quantitative", format=NUMBER),
                 ],
             },
         },
@@ -296,8 +308,8 @@ def histogram(bins: Sequence[Bin], title: str) -> Spec:
             "x2": {"field": "to"},
             "y": field("nodes", "quantitative", axis={"title": "nodes", "tickMinStep": 1}),
             "tooltip": [
-                field("from", "quantitative", format=".4g"),
-                field("to", "quantitative", format=".4g"),
+                field("from", "quantitative", format=NUMBER),
+                field("to", "quantitative", format=NUMBER),
                 field("nodes", "quantitative"),
             ],
         },
@@ -326,7 +338,7 @@ def column_bars(rows: Sequence[tuple[str, float]], title: str) -> Spec:
                 },
             ),
             "x": field("value", "quantitative", axis={"title": title, "tickCount": 6}),
-            "tooltip": [field("value", "quantitative", format=".4g", title=title)],
+            "tooltip": [field("value", "quantitative", format=NUMBER, title=title)],
         },
     )
 

@@ -155,7 +155,9 @@ def _compared(
         stored = run.metrics()
         if stored is None:
             raise
-        return ComparedRun(name, run, scoring.metric, stored["splits"], None, None, one_line(error))
+        # How to give other data is no advice here: a comparison takes the data of the runs.
+        problem = one_line(error).partition("; if it has moved,")[0]
+        return ComparedRun(name, run, scoring.metric, stored["splits"], None, None, problem)
     import torch
 
     results = node_results(run, scored)

@@ -10,7 +10,8 @@ from lgcn.report import charts
 from lgcn.report.compare_facts import ComparedRun, Comparison
 from lgcn.report.figures import Figures, absent, percent, section
 from lgcn.report.html import Html, name, table, tag
-from lgcn.report.names import shown_ids, shown_name
+from lgcn.report.members import used_settings
+from lgcn.report.names import count_of, plain_number, shown_ids, shown_name
 from lgcn.report.node_data import label_text
 from lgcn.report.page import page
 from lgcn.report.repeat_command import shown_settings
@@ -123,13 +124,21 @@ def _score(run: ComparedRun, metric: str, split: str) -> float | None:
 
 
 def _change(metric: str, value: float) -> str:
-    return f"{100 * value:+.1f} points" if FACTS[metric].is_share else f"{value:+.4g}"
+    return (
+        f"{100 * value:+.1f} points" if FACTS[metric].is_share else plain_number(value, sign=True)
+    )
 
 
 def _same(facts: Comparison, split: str) -> Html:
     if facts.same_split:
         return tag("p", f"All runs were scored on the same {split} nodes of the same graph.")
-    if facts.same_graph:
+    unread = [run.name for run in facts.runs if run.problem is not None]
+    if unread:
+        text = (
+            f"The data of {' and '.join(unread)} could not be read, so it is not known whether all "
+            "runs were scored on the same nodes."
+        )
+    elif facts.same_graph:
         text = f"The runs share a graph, but their {split} nodes differ: differences are rough."
     else:
         text = "The runs do not share a graph: their scores are about different nodes."
@@ -145,7 +154,7 @@ def _paired(facts: Comparison) -> list[Html]:
                 tag(
                     "p",
                     name(run.name),
-                    f" alone is right on {found.only_other:,} nodes, ",
+                    f" alone is right on {count_of(found.only_other, 'node')}, ",
                     name(first.name),
                     f" alone on {found.only_first:,}.",
                 )
@@ -235,7 +244,10 @@ def _classes(facts: Comparison, figures: Figures) -> Html | None:
 def _nodes(facts: Comparison) -> Html:
     title = "Where they disagree"
     if not facts.same_graph:
-        return section("nodes", title, absent("The runs do not share a graph."))
+        why = "The runs do not share a graph."
+        if any(run.problem is not None for run in facts.runs):
+            why = "The data of some runs could not be read."
+        return section("nodes", title, absent(why))
     parts: list[Any] = []
     names = [run.name for run in facts.runs]
     if facts.pairs.size and len(names) > 1:
@@ -269,10 +281,16 @@ def _nodes(facts: Comparison) -> Html:
         for node in facts.differing.tolist()
     ]
     shown = len(rows)
-    caption = f"{facts.num_differing:,} nodes get different predictions."
+    caption = (
+        "1 node gets different predictions."
+        if facts.num_differing == 1
+        else f"{facts.num_differing:,} nodes get different predictions."
+    )
     caption += " A ✓ marks those that are right." if facts.task == "classification" else ""
     if shown < facts.num_differing:
-        caption += f" {shown} of them, labelled nodes of the main split first."
+        split = SPLIT_NAMES.get(first.main or "")
+        first_ones = f"; {split} nodes come first" if split else ""
+        caption += f" The table shows {shown} of them{first_ones}."
     parts.append(table(["node", "true", *map(name, names)], rows, caption=caption, sortable=True))
     return section("nodes", title, parts)
 
@@ -284,7 +302,7 @@ def _truth(run: ComparedRun, node: int) -> str:
     if y is None or not run.results.known[node]:
         return "unknown"
     if run.results.task == "regression":
-        return f"{float(y[node]):.5g}"
+        return plain_number(float(y[node]), 5)
     if run.results.task == "multilabel":
         return _label_names(run, y[node] > 0.5)
     return shown_name(run.run.class_names[int(y[node])])
@@ -294,7 +312,7 @@ def _prediction(run: ComparedRun, node: int) -> str:
     assert run.scored is not None
     assert run.results is not None
     if run.results.task == "regression":
-        return f"{float(run.results.predicted[node]):.5g}"
+        return plain_number(float(run.results.predicted[node]), 5)
     if run.results.task == "multilabel":
         return _label_names(run, run.scored.scores[node] > 0)
     sure, right = float(run.results.confidence[node]), run.results.wrong[node] == 0
@@ -308,13 +326,21 @@ def _label_names(run: ComparedRun, marked: Any) -> str:
 
 
 def _settings(facts: Comparison) -> Html:
+    """The settings that differ; of an ensemble, those of the member that counts most."""
+    used = [used_settings(run.run) for run in facts.runs]
     every = [
         {
             f"{group}.{key}": value
-            for group, part in shown_settings(run.run.settings).items()
+            for group, part in shown_settings(settings).items()
             for key, value in part.items()
         }
-        for run in facts.runs
+        for _, settings in used
+    ]
+    title = "Settings that differ"
+    notes = [
+        tag("p", name(run.name), " ", text)
+        for run, (text, _) in zip(facts.runs, used, strict=True)
+        if text is not None
     ]
     keys = list(dict.fromkeys(key for part in every for key in part))
     rows = [
@@ -322,8 +348,8 @@ def _settings(facts: Comparison) -> Html:
         for key in keys
         if len({part.get(key) for part in every}) > 1
     ]
-    title = "Settings that differ"
     if not rows:
-        return section("settings", title, absent("All settings are the same."))
+        return section("settings", title, notes, absent("All settings are the same."))
     heads = ["setting", *(name(run.name) for run in facts.runs)]
-    return section("settings", title, table(heads, rows, caption=title, hide_caption=True))
+    content = table(heads, rows, caption=title, hide_caption=True)
+    return section("settings", title, notes, content)

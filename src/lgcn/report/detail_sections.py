@@ -13,7 +13,7 @@ from lgcn.report.confusion_chart import confusion_matrix
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures, absent, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
-from lgcn.report.names import shown_name
+from lgcn.report.names import plain_number, shown_name
 from lgcn.report.score_sections import SPLIT_NAMES, metric_name, score_text
 
 MAX_MATRIX = 20  # classes; of more, those with the most wrong nodes are drawn
@@ -51,7 +51,7 @@ def classes(facts: Facts, figures: Figures) -> Html | None:
         for row in shown
     ]
     heads = [kind, "nodes", "predicted", "precision", "recall", "F1"]
-    caption = f"Scores per {kind}, {SPLIT_NAMES[facts.main]} nodes. A click on a head sorts."
+    caption = f"Scores per {kind}, {SPLIT_NAMES[facts.main]} nodes. Click a column heading to sort."
     if len(shown) < len(rows):
         caption += f" The {len(shown)} of {len(rows)} with the lowest F1."
     per_class = table(heads, cells, caption=caption, numbers=range(1, 6), sortable=True)
@@ -137,9 +137,20 @@ def calibration(facts: Facts, figures: Figures) -> Html:
     intro = join(
         "Expected calibration error: ",
         tag("strong", percent(error)),
-        f" ({each}). Confidences are scaled by the temperature {facts.run.temperature:.3g}.",
+        f" ({each}). {_scaled(facts.run.temperature)}",
     )
     return section("calibration", "Can the confidence be trusted?", figure, intro=intro)
+
+
+def _scaled(temperature: float) -> str:
+    """What the training did to the confidences, in plain words."""
+    if abs(temperature - 1) < 0.005:
+        return "Confidences are as the model gives them."
+    was, become = ("high", "lowered") if temperature > 1 else ("low", "raised")
+    return (
+        f"After the training, confidences were {become}, as they were too {was} on validation "
+        f"nodes (temperature {temperature:.3g})."
+    )
 
 
 def _errors(facts: Facts, figures: Figures, split: str) -> Html:
@@ -164,7 +175,7 @@ def _errors(facts: Facts, figures: Figures, split: str) -> Html:
         charts.predicted_against_true(points, half),
         label=f"Predicted against true values of {len(points)} {split} nodes",
         heads=["true", "predicted"],
-        rows=[[f"{p['true']:.4g}", f"{p['predicted']:.4g}"] for p in points[:50]],
+        rows=[[plain_number(p["true"]), plain_number(p["predicted"])] for p in points[:50]],
         caption=f"Predicted against true values. The band is the interval.{sampled}",
     )
     residuals = figures.figure(
@@ -172,14 +183,17 @@ def _errors(facts: Facts, figures: Figures, split: str) -> Html:
         charts.histogram(facts.residuals, "predicted minus true"),
         label="Histogram of predicted minus true values",
         heads=["from", "to", "nodes"],
-        rows=[[f"{b['from']:.4g}", f"{b['to']:.4g}", b["nodes"]] for b in facts.residuals],
+        rows=[
+            [plain_number(b["from"]), plain_number(b["to"]), b["nodes"]] for b in facts.residuals
+        ],
         caption="Errors: predicted minus true. The outermost bars hold what lies beyond them.",
     )
     found = facts.reports[facts.main or "test"].get("coverage")
     if found:
         intro = (
             f"{percent(found['share'])} of the {split} nodes lie in their interval, prediction "
-            f"± {found['half_width']:.4g}, which is meant for {percent(found['level'], 0)}."
+            f"± {plain_number(found['half_width'])}, which is meant for "
+            f"{percent(found['level'], 0)}."
         )
     else:
         intro = "There is no interval: the training had too few validation nodes to find its width."

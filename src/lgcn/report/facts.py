@@ -132,9 +132,9 @@ def collect(
     chosen = sample_nodes(results, listed, sample)
     model = run.model()
     tell = on_progress or (lambda *_: None)
-    tell("map of the embeddings", 0, 1)
+    tell("map of the embeddings", 0, 0)
     maps = _maps(model, scored.graph, chosen.nodes, memory, on_progress)
-    tell("neighbourhoods", 0, 1)
+    tell("neighbourhoods", 0, 0)
     explainer = _explainer(run, scored)
     if isinstance(explainer, str):
         selected: list[LayerShares] | str = explainer
@@ -142,7 +142,7 @@ def collect(
         selected = selection_shares(explainer, chosen.nodes)
     why = selected if isinstance(selected, str) else None
     near = neighbourhoods(scored.graph, chosen.nodes, [] if isinstance(selected, str) else selected)
-    tell("columns that matter", 0, 1)
+    tell("columns that matter", 0, 0)
     facts = Facts(
         run=run,
         graph=scored.graph,

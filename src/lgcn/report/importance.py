@@ -11,8 +11,8 @@ from lgcn.errors import LGCNError, one_line
 from lgcn.inference.explanations import RunExplainer
 from lgcn.report import charts
 from lgcn.report.figures import Figures, absent, section
-from lgcn.report.html import Html, name
-from lgcn.report.names import shown_name
+from lgcn.report.html import Html, name, tag
+from lgcn.report.names import plain_number, shown_name
 from lgcn.report.node_results import NodeResults
 from lgcn.report.sample import SEED, Sample
 
@@ -89,8 +89,17 @@ def importance(
     )
 
 
-def importance_section(found: Importance | str, task: str, figures: Figures) -> Html:
-    """The part of a report about columns."""
+def importance_section(
+    found: Importance | str, task: str, figures: Figures, left_out: str | None = None
+) -> Html:
+    """The part of a report about columns.
+
+    Args:
+        found: Which columns matter.
+        task: What is predicted.
+        figures: Takes the chart.
+        left_out: The members of an ensemble that are not explained. (default: none)
+    """
     title = "Which columns matter?"
     if isinstance(found, str):
         return section("columns", title, absent(found))
@@ -109,11 +118,12 @@ def importance_section(found: Importance | str, task: str, figures: Figures) -> 
         charts.column_bars(rows, "mean absolute contribution"),
         label=f"Mean absolute contribution of {len(rows)} columns",
         heads=["column", "contribution"],
-        rows=[[name(text), f"{value:.4g}"] for text, value in rows],
+        rows=[[name(text), plain_number(value)] for text, value in rows],
         caption=caption,
     )
     intro = (
         "Explanations say how much each column of a node and of its neighbours adds to a "
         "prediction; here they are averaged over nodes."
     )
-    return section("columns", title, figure, intro=intro)
+    note = tag("p", tag("strong", "Note: "), left_out, class_="warning") if left_out else None
+    return section("columns", title, note, figure, intro=intro)

@@ -21,6 +21,27 @@ def shown_name(value: Any) -> str:
     return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"
 
 
+def plain_number(value: float, digits: int = 4, sign: bool = False) -> str:
+    """A number with so many significant digits, and no exponent unless it is huge or tiny.
+
+    Args:
+        value: The number.
+        digits: How many digits are kept. (default: 4)
+        sign: Whether a positive number gets a `+`. (default: `False`)
+    """
+    plus = "+" if sign else ""
+    rounded = float(f"{value:.{digits}g}")
+    if rounded == 0 or not 1e-6 <= abs(rounded) < 1e12:
+        return f"{rounded:{plus}.{digits}g}"
+    text = f"{rounded:{plus},.12f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def count_of(number: int, what: str) -> str:
+    """A count with its noun: `1 node`, `2,000 nodes`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def shown_ids(node_ids: Callable[[int, int], Any] | None, nodes: Array) -> list[str]:
     """The ids of nodes as they are shown; their numbers if they have none.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgcn.report.names import shown_ids, shown_name
+from lgcn.report.names import plain_number, shown_ids, shown_name
 
 if TYPE_CHECKING:
     from lgcn.report.facts import Facts
@@ -93,7 +93,7 @@ def label_text(value: Any, task: str, names: Sequence[str]) -> str:
     if value is None or value == -1:
         return "unknown"
     if task == "regression":
-        return f"{value:.5g}"
+        return plain_number(value, 5)
     if isinstance(value, list):
         more = ", …" if len(value) > MAX_LABELS else ""
         return ", ".join(names[part] for part in value[:MAX_LABELS]) + more or "no label"

@@ -7,6 +7,7 @@ from typing import Any
 from lgcn.report.facts import Facts
 from lgcn.report.figures import absent, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
+from lgcn.report.names import plain_number
 from lgcn.report.node_data import label_text
 from lgcn.report.node_results import SPLITS
 from lgcn.report.sample import SEED
@@ -136,7 +137,7 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
             label("predicted", place),
         ]
         if facts.task == "regression":
-            cells.append((f"{wrong:+.5g}", wrong))
+            cells.append((plain_number(wrong, 5, sign=True), wrong))
         else:
             sure = float(facts.results.confidence[node])
             cells.append((percent(sure), f"{sure:.6f}"))
@@ -171,7 +172,7 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
     wrong = listed(titles[facts.task], facts.listed.wrong, none)
     # Lists of labels take the whole width.
     parts = [wrong, sure] if facts.task == "multilabel" else side_by_side(wrong, sure)
-    intro = "A click on an id shows the node with its neighbourhood."
+    intro = "Click an id to see the node with its neighbourhood."
     return section("nodes", "Nodes to look at", parts, intro=intro)
 
 

@@ -1,6 +1,7 @@
 // The nodes of a report: their labels as text and colour, and the drawer that shows one of them.
 const nodes = data.nodes;
 const SPLITS = ["training", "validation", "test"];
+const countOf = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 const percent = (value) => `${(100 * value).toFixed(1)} %`;
 const plain = (value) => (value === null ? "unknown" : String(Number(value.toPrecision(5))));
 
@@ -25,7 +26,7 @@ function isRight(i) {
 function outcomeText(i) {
   if (nodes.wrong[i] === null) return "truth unknown";
   if (data.task === "regression") return `${nodes.wrong[i] > 0 ? "+" : ""}${plain(nodes.wrong[i])} off`;
-  if (data.task === "multilabel") return nodes.wrong[i] === 0 ? "all labels right" : `${nodes.wrong[i]} labels wrong`;
+  if (data.task === "multilabel") return nodes.wrong[i] === 0 ? "all labels right" : `${countOf(nodes.wrong[i], "label")} wrong`;
   return nodes.wrong[i] === 0 ? "right" : "wrong";
 }
 
@@ -116,12 +117,31 @@ function layerButtons() {
       el("button", { type: "button", class: "quiet", id: `layer-${place}`, "aria-pressed": String(place === layer), onclick: () => choose(place) }, name)));
 }
 
+// A name in at most so many characters; those of Chinese and the like count twice.
+const charWidth = (char) => (char.codePointAt(0) > 0x2e7f ? 2 : 1);
+const nameWidth = (text) => [...text].reduce((sum, char) => sum + charWidth(char), 0);
+function shortName(text, room) {
+  if (nameWidth(text) <= room) return text;
+  let [short, left] = ["", room - 1];
+  for (const char of text) {
+    left -= charWidth(char);
+    if (left < 0) break;
+    short += char;
+  }
+  return `${short}…`;
+}
+
 // The node in the middle, its neighbours around it; the wider the line, the more of the grid it fills.
 function picture(i, own, others) {
-  const size = 360, middle = size / 2, radius = 118;
+  const size = 360, middle = size / 2;
   const layers = data.near.layers;
-  const what = layers.length ? ` Line width: share of ${layers[layer]}'s grid.` : "";
-  const svg = el("svg", { viewBox: `0 30 ${size} ${size - 60}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${others.length} neighbours.${what}`, id: "picture" });
+  const what = layers.length ? ` Line width: share of all places in ${layers[layer]}'s grid.` : "";
+  // Names get room at the sides if they are long; many neighbours leave little between them.
+  const room = others.length > 12 ? 9 : 18;
+  const longest = Math.max(0, ...others.map((one) => nameWidth(shortName(nodes.id[one.node], room))));
+  const radius = longest > 9 ? 90 : 118;
+  const side = Math.max(0, 6.8 * longest + radius - 168);
+  const svg = el("svg", { viewBox: `${-side} ${middle - radius - 32} ${size + 2 * side} ${2 * radius + 64}`, role: "group", "aria-label": `Node ${nodes.id[i]} and ${countOf(others.length, "neighbour")}.${what}`, id: "picture" });
   const most = Math.max(0.001, ...others.map((one) => one.shares[layer] ?? 0));
   others.forEach((one, place) => {
     const angle = (2 * Math.PI * place) / others.length - Math.PI / 2;
@@ -134,12 +154,12 @@ function picture(i, own, others) {
       "stroke-width": share ? 1 + (7 * share) / most : 1, "stroke-dasharray": selected ? null : "3 4",
     }));
     svg.append(dot(one.node, x, y, 8, share === undefined ? null : share));
-    const side = Math.cos(angle);
+    const turn = Math.cos(angle);
     const text = nodes.id[one.node];
     svg.append(el("text", {
-      x: x + 12 * side, y: y + 4 + 13 * Math.sin(angle), "aria-hidden": "true",
-      "text-anchor": Math.abs(side) < 0.3 ? "middle" : side > 0 ? "start" : "end",
-    }, text.length > 9 ? `${text.slice(0, 8)}…` : text));
+      x: x + 12 * turn, y: y + 4 + 13 * Math.sin(angle), "aria-hidden": "true",
+      "text-anchor": Math.abs(turn) < 0.3 ? "middle" : turn > 0 ? "start" : "end",
+    }, shortName(text, room), el("title", {}, text)));
   });
   svg.append(dot(i, middle, middle, 14, own.shares[layer] ?? null, true));
   return svg;
@@ -147,7 +167,7 @@ function picture(i, own, others) {
 
 function dot(i, x, y, r, share, isCentre = false) {
   const reachable = i < data.sampled && !isCentre;
-  const label = `${nodes.id[i]}: predicted ${labelText(nodes.predicted[i])}, true ${labelText(nodes.true[i])}${share === null ? "" : `, fills ${percent(share)}`}`;
+  const label = `${nodes.id[i]}: predicted ${labelText(nodes.predicted[i])}, true ${labelText(nodes.true[i])}${share === null ? "" : `, fills ${percent(share)} of all places`}`;
   const open = () => showNode(i);
   const fill = data.task === "regression" ? "var(--c0)" : `var(${classColour(nodes.predicted[i])})`;
   return el("g", reachable ? { tabindex: "0", role: "button", "aria-label": label, onclick: open, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); open(); } } } : { role: "img", "aria-label": label },
@@ -161,8 +181,8 @@ function note(i, others) {
   if (!all) texts.push("The node has no neighbours: its prediction comes from its own features.");
   if (others.length < all) texts.push(`${others.length} of ${all.toLocaleString("en")} neighbours are shown, those that the layers select most.`);
   if (data.selection) texts.push(data.selection);
-  else if (all) texts.push("An LGCL fills a grid: per feature, the largest values among the neighbours. The share says how many of its positions a neighbour fills; zeros fill the rest. Dashed: not selected.");
-  if (data.task !== "regression") texts.push("Colour: prediction. Dark ring: the prediction is wrong.");
+  else if (all) texts.push("An LGCL fills a grid: per feature, the largest values among the neighbours. The percentage is how many of all places of this grid a neighbour fills; zeros fill the rest. Dashed: not selected.");
+  if (data.task !== "regression") texts.push("Colour: prediction. Ring: the prediction is wrong.");
   return el("p", { class: "help" }, texts.join(" "));
 }
 
@@ -177,7 +197,7 @@ function neighbourTable(i, own, others) {
   const nobody = el("tr", {}, el("th", { scope: "row" }, "zeros"), el("td", {}, "-"), el("td", {}, "-"), ...empty.map(share));
   const heads = ["neighbour", "true", "predicted", ...data.near.layers];
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Neighbours as a table" },
-    el("table", { id: "neighbours" }, el("caption", { class: "hidden" }, "Neighbours and the share of each layer's grid that they fill"),
+    el("table", { id: "neighbours" }, el("caption", { class: "hidden" }, "Neighbours and the share of all places in each layer's grid that they fill"),
       el("thead", {}, el("tr", {}, ...heads.map((head, place) => el("th", { scope: "col", class: place > 2 ? "number" : null }, head)))),
       el("tbody", {}, ...(own.shares.some((value) => value > 0) ? [row(own, true)] : []), ...others.map((one) => row(one, false)), ...(empty.some((value) => value > 0) ? [nobody] : []))));
 }
@@ -205,7 +225,7 @@ function showResults() {
   byId("results").replaceChildren(...all.slice(0, 8).map((i) =>
     el("li", {}, el("button", { type: "button", class: "node", onclick: () => open(i) }, nameOf(nodes.id[i])))));
   const sample = data.sampled < data.total ? " in the sample" : "";
-  byId("found").textContent = text.trim() ? `${all.length.toLocaleString("en")} nodes found${sample}` : "";
+  byId("found").textContent = text.trim() ? `${countOf(all.length, "node")} found${sample}` : "";
 }
 byId("search").addEventListener("input", showResults);
 byId("search-form").addEventListener("submit", (event) => {

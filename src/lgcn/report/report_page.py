@@ -8,6 +8,7 @@ from lgcn.report.detail_sections import calibration, classes, groups
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures
 from lgcn.report.importance import importance_section
+from lgcn.report.members import unexplained
 from lgcn.report.names import shown_name
 from lgcn.report.node_data import node_data
 from lgcn.report.node_sections import drawer, node_map, node_tables
@@ -27,6 +28,8 @@ def report_page(facts: Facts, scores: Any) -> str:
     """
     figures = Figures()
     data = node_data(facts, scores)
+    left_out = unexplained(facts.run)
+    columns = importance_section(facts.importance, facts.task, figures, left_out)
     sections = {
         "summary": ("Summary", summary(facts)),
         "curves": ("Learning curves", curves(facts, figures)),
@@ -35,7 +38,7 @@ def report_page(facts: Facts, scores: Any) -> str:
         "groups": ("Easy nodes", groups(facts, figures)),
         "map": ("Map", node_map(facts)),
         "nodes": ("Nodes to look at", node_tables(facts, data)),
-        "columns": ("Columns", importance_section(facts.importance, facts.task, figures)),
+        "columns": ("Columns", columns),
         "settings": ("Settings", settings(facts)),
     }
     present = {key: part for key, part in sections.items() if part[1] is not None}

@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from lgcn.graph import Graph
+from lgcn.graph.structural import is_symmetric
 from lgcn.report import charts
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures, absent, cards, percent, section, side_by_side
 from lgcn.report.html import Html, join, name, table, tag
-from lgcn.report.names import shown_name
+from lgcn.report.members import listed, members, tried
+from lgcn.report.names import count_of, plain_number, shown_name
 from lgcn.training.metric_names import FACTS, metric_text
 from lgcn.training.score_report import score_of
 
+MAX_COUNTED = 20_000_000  # entries of an adjacency that is checked for being undirected
 SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -59,6 +63,8 @@ def summary(facts: Facts) -> Html:
     ]
     for title, kind, scores in _baseline_scores(facts):
         theirs = score_of(scores, facts.metric)
+        if facts.task == "regression":
+            title = f"{title} ({what})"
         items.append((title, score_text(facts.metric, theirs), shown_name(kind)))
     return section(
         "summary",
@@ -97,13 +103,24 @@ def _predicts(facts: Facts) -> Html:
     return join(
         "The model predicts for each node of ",
         tag("strong", name(shown_name(graph.name))),
-        f" {kind}. The graph has {graph.num_nodes:,} nodes and {graph.num_edges:,} adjacency "
-        f"entries (an undirected edge is two). Labelled nodes: {splits or 'none'}.",
+        f" {kind}. The graph has {graph.num_nodes:,} nodes and {edges_text(graph)}. "
+        f"Labelled nodes: {splits or 'none'}.",
     )
 
 
+def edges_text(graph: Graph) -> str:
+    """How many edges a graph has."""
+    if graph.num_edges > MAX_COUNTED:
+        return f"{graph.num_edges:,} adjacency entries (an undirected edge is two)"
+    if not is_symmetric(graph):
+        return count_of(graph.num_edges, "directed edge")
+    row = np.repeat(np.arange(graph.num_nodes), graph.rowptr.diff().numpy())
+    loops = int((graph.col.numpy() == row).sum())
+    return count_of((graph.num_edges - loops) // 2 + loops, "edge")
+
+
 def _simplest(facts: Facts) -> str:
-    return "mean value" if facts.task == "regression" else "majority class"
+    return "predicting the mean" if facts.task == "regression" else "majority class"
 
 
 def _baseline_scores(facts: Facts) -> list[tuple[str, str, Mapping[str, Any]]]:
@@ -161,10 +178,7 @@ def curves(facts: Facts, figures: Figures) -> Html:
     if len(history) < 2:
         why = "The run has no history of epochs."
         if "leaderboard" in facts.result:
-            why = (
-                "The model averages several networks, each with a history of its own, in "
-                "members/NAME/result.json."
-            )
+            why = _averages(facts)
         return section("curves", "Learning curves", absent(why), leaderboard(facts))
     best = facts.result.get("best_epoch")
     marks = {"validation": int(best)} if isinstance(best, int) else {}
@@ -199,6 +213,22 @@ def curves(facts: Facts, figures: Figures) -> Html:
     )
 
 
+def _averages(facts: Facts) -> str:
+    """What the model of a portfolio is."""
+    found = members(facts.run)
+    count = tried(facts.result)
+    if len(found) > 1:
+        return (
+            f"The model averages {len(found)} of the {count} members that were tried: "
+            f"{listed(found)}. Each has a history of its own, in members/NAME/result.json."
+        )
+    only = found[0][0] if found else "unknown"
+    return (
+        f"The model is the member {only} alone, of the {count} that were tried. Its history is "
+        f"in members/{only}/result.json."
+    )
+
+
 def curve_lines(result: Mapping[str, Any], field: str) -> list[dict[str, float]]:
     """The points of a learning curve, at most a thousand."""
     points = []
@@ -222,7 +252,7 @@ def curve_rows(lines: Mapping[str, list[dict[str, float]]], share: bool) -> list
     epochs = epochs[:: max(1, -(-len(epochs) // 50))]
 
     def text(value: float | None) -> str:
-        return "-" if value is None else percent(value) if share else f"{value:.4g}"
+        return "-" if value is None else percent(value) if share else plain_number(value)
 
     return [[int(e), *(text(by_epoch[e].get(title)) for title in lines)] for e in epochs]
 

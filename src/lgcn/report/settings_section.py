@@ -10,6 +10,7 @@ from lgcn.report.figures import absent, section
 from lgcn.report.html import Html, name, tag
 from lgcn.report.names import shown_name
 from lgcn.report.repeat_command import repeat_command, shown_settings
+from lgcn.report.score_sections import edges_text
 from lgcn.utils.machine import hardware_and_versions
 from lgcn.utils.visible_text import visible
 
@@ -24,7 +25,7 @@ def settings(facts: Facts) -> Html:
     data = {
         "graph": shown_name(graph.name),
         "nodes": f"{graph.num_nodes:,}",
-        "adjacency entries": f"{graph.num_edges:,}",
+        "edges": edges_text(graph),
         "features": f"{graph.num_features:,}",
         "trained on it": "yes" if facts.is_own else "no",
     }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from lgcn.errors import UsageError
+from lgcn.errors import UsageError, WriteError
 from lgcn.report.sample import MAX_SAMPLE, SAMPLE
-from lgcn.utils.files import atomic
+from lgcn.utils.files import atomic, cannot_write, is_stream
 from lgcn.utils.numbers import whole_number
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ def write_report(
         run = load_run(run)
     target = run.folder / "report.html" if path is None else Path(path)
     check_page_path(target)
+    check_writable(target, follow=path is not None)
     run.check_data(**data)
     from lgcn.report.facts import collect
     from lgcn.report.report_page import report_page
@@ -93,6 +97,7 @@ def write_comparison(
     check_page_path(target)
     if not 2 <= len(runs) <= MAX_RUNS:
         raise UsageError(f"a comparison takes 2 to {MAX_RUNS} runs, got {len(runs)}")
+    check_writable(target)
     opened = [load_run(folder) for folder in runs]
     from lgcn.report.compare_facts import compare
     from lgcn.report.compare_page import WrittenComparison, comparison_page
@@ -108,6 +113,31 @@ def check_page_path(path: Path) -> None:
         raise UsageError(f"path must end in .html, got {path}")
     if path.is_dir():
         raise UsageError(f"path must be a file, got the folder {path}")
+
+
+def check_writable(path: Path, *, follow: bool = True) -> None:
+    """Raises WriteError if the file cannot be written, before anything is computed for it.
+
+    Args:
+        path: The file.
+        follow: Whether a link is followed. (default: `True`)
+    """
+    target = Path(os.path.realpath(path)) if follow else path.absolute()
+    if is_stream(target):
+        raise WriteError(f"cannot write {path}: it is a pipe or a device. Give a file name")
+    # Folders that do not exist are made when the page is written.
+    folder = next(parent for parent in target.parents if os.path.lexists(parent))
+    try:
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+        # A file tells more than permissions do: the system of files may be read-only.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        if error.errno == errno.ENOENT:  # such as /proc
+            reason = "no files can be made there"
+        raise cannot_write(path, OSError(error.errno, reason, str(folder))) from error
 
 
 def write_page(path: Path, text: str, *, follow: bool = True) -> int:
