@@ -138,9 +138,8 @@ function newNode() {
     node.columns = {};
     columns.forEach((column, place) => {
       const text = at(`cell-${place}`).value.trim();
-      if (text === "") return;
-      const plain = column.kind === "number" && /^-?\d+(\.\d+)?$/.test(text);
-      node.columns[column.name] = column.kind === "vector" ? text.split(/[\s,;]+/).map(Number) : plain ? Number(text) : text;
+      // As text: only the service knows whether 1.014 of this column is about one or a thousand.
+      if (text !== "") node.columns[column.name] = text;
     });
   } else if (model.new_nodes.features) {
     node.features = at("cell-0").value.trim().split(/[\s,;]+/).filter(Boolean).map(Number);
