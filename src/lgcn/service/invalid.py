@@ -62,7 +62,7 @@ def refuse_unknown(request: Request, *known: str) -> None:
 
 
 def _is_missing_beside(one: Mapping[str, Any], wrong: Mapping[str, Any]) -> bool:
-    return one["type"] == "missing" and one["loc"][:-1] == wrong["loc"][:-1]
+    return one["type"] == "missing" and bool(one["loc"][:-1] == wrong["loc"][:-1])
 
 
 def _field(place: Sequence[Any]) -> str:
