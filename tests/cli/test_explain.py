@@ -2,7 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from lgcn import load_run
+from lgcn.cli.explain import _print_changes
 
 from .small import write_npz
 
@@ -11,7 +16,15 @@ def test_it_prints_nodes_edges_columns_and_selections(lgcn_, trained: Path):
     output = lgcn_("explain", trained, "7", "--top", "3")
     assert output.code == 0, output.err
     assert output.out.startswith("7: ")
-    for words in ("Nodes", "Edges", "Columns", "LGCL 1: 4 ranks of", "itself", "feature "):
+    for words in (
+        "Nodes",
+        "Edges",
+        "Columns",
+        "LGCL 1: 4 ranks of",
+        "of those filled",
+        "itself",
+        "feature ",
+    ):
         assert words in output.out
 
 
@@ -46,12 +59,53 @@ def test_a_picture_of_named_nodes_is_written(lgcn_, place: Path):
     assert "no node 'node-77'; did you mean 'node-7'" in wrong.err
 
 
+def test_a_regression_names_its_column_and_the_interval(lgcn_, place: Path):
+    size = np.random.default_rng(0).normal(size=60)
+    nodes = pd.DataFrame({"id": np.arange(60) - 9, "size": size, "price": 100 * size + 500})
+    nodes.to_csv("nodes.csv", index=False)
+    edges = {"source": nodes["id"][:-1], "target": nodes["id"].to_numpy()[1:]}
+    pd.DataFrame(edges).to_csv("edges.csv", index=False)
+    tables = ("--edges", "edges.csv", "--nodes", "nodes.csv", "--label-column", "price")
+    options = ("--task", "regression", "--set", "max_epochs=3")
+    output = lgcn_("train", *tables, *options, "--set", "hidden_channels=4", "--out", "a")
+    assert output.code == 0, output.err
+    output = lgcn_("explain", "a", "--counterfactual", "--", "-5")
+    assert output.code == 0, output.err
+    run = load_run("a")
+    value, (level, half) = float(run.predict()[4]), run.interval
+    assert output.out.startswith(
+        f"-5: price {value:.6g}, {level:.0%} interval {value - half:.6g} to {value + half:.6g}"
+    )
+    assert "explained: price" in output.out
+    assert output.out.count("has no other class") == 1
+    wrong = lgcn_("explain", "a", "-5")
+    assert wrong.code == 2
+    assert "put -- before it: -- -5" in " ".join(wrong.err.replace("│", "").split())
+    wrong = lgcn_("explain", "a", "5", "--tagret", "x")
+    assert wrong.code == 2
+    assert "No such option: --tagret" in wrong.err
+    assert "put --" not in wrong.err
+
+
+@pytest.mark.parametrize("columns", [3, 40])
+def test_a_change_of_all_features_is_not_told_as_one_of_the_table(
+    capsys: pytest.CaptureFixture[str], columns: int
+):
+    change = {"column": "size", "from": 1.0, "to": 2.0}
+    edges = {"remove": None, "reason": "the node has no neighbours"}
+    features = {"changes": [change] * 3, "columns": columns, "predicted": "art"}
+    _print_changes({"edges": edges, "features": features})
+    text = " ".join(capsys.readouterr().out.split())
+    assert "size from 1 to 2" in text
+    assert ("No change of up to three columns is enough" in text) == (columns == 40)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("nowhere", "1"), "no such run folder: nowhere"),
         (("trained", "1", "--output", "why.pdf"), "--output must end in"),
-        (("trained", "1", "2", "--output", "why.svg"), "2 nodes"),
+        (("trained", "1", "2", "--output", "why.svg"), ".csv, .tsv, .parquet or .json for 2 nodes"),
         (("trained", "1", "--top", "0"), "--top must be at least 1"),
         (("trained", "1", "--target", "blue"), "--target must be a class of the model, got 'blue'"),
         (("trained", "1000"), "no node '1000'"),

@@ -62,6 +62,46 @@ def test_explanations_are_those_of_the_run(client: Client, run_of: Callable[[str
     assert (unknown.status_code, unknown.json()["field"]) == (404, "node[0]")
 
 
+def test_parameters_of_an_address_are_those_of_a_body(client: Client) -> None:
+    body = {"node": "p7", "target": "law", "against": "art", "counterfactual": True}
+    query = "target=law&against=art&counterfactual=true"
+    found = client.get(f"/explain/p7?{query}").json()
+    assert found == client.post("/explain", body).json()
+    assert (found["explained"], found["against"]) == ("law", "art")
+    assert found["counterfactual"] is not None
+    for path, field, reason in (
+        ("/explain/p7?tagret=law", "tagret", "target"),
+        ("/explain/p7?target=lawn", "target", "'law'"),
+        ("/explain/p7?counterfactual=maybe", "counterfactual", "true or false, got 'maybe'"),
+        ("/predict/p7?target=law", "target", "no such parameter"),
+    ):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["field"]) == (422, field)
+        assert reason in answer.json()["error"]
+
+
+def test_a_misspelled_field_is_named_before_the_missing_one(client: Client) -> None:
+    answer = client.post("/explain", {"nodes": ["p7"]})
+    assert answer.status_code == 422
+    assert answer.json() == {"error": "no such field; 'node' is required", "field": "nodes"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "same"),
+    [({"size": "1.014"}, {"size": 1014}), ({"width": "1.014"}, {"width": 1.014})],
+)
+def test_cells_that_are_text_are_read_as_in_the_table(
+    client: Client, cells: dict[str, str], same: dict[str, float]
+) -> None:
+    """The column `size` has decimal commas, `width` has points."""
+    found = [
+        client.post("/predict", {"new_nodes": [{"id": "x", "columns": one}]}).json()
+        for one in (cells, same)
+    ]
+    assert found[0] == found[1]
+    assert found[0]["predictions"]
+
+
 def test_what_cannot_be_explained_is_refused_in_words(client_of: Clients) -> None:
     answer = client_of("trees").post("/explain", {"node": "p7"})
     assert answer.status_code == 422
@@ -183,7 +223,9 @@ def test_unknown_addresses_are_json_too(client: Client, path: str) -> None:
         ("null", 422, "body", ""),
         ("[]", 422, "body", ""),
         ('{"node": ["p1"]}', 422, "node", "no such field"),
-        ('{"nodes": "p1"}', 422, "nodes", "list"),
+        ('{"nodes": "p1"}', 422, "nodes", "want a list, got 'p1'"),
+        ('{"nodes": null}', 422, "nodes", "want a list, got null"),
+        ('{"new_nodes": ["x"]}', 422, "new_nodes[0]", "want a JSON object, got 'x'"),
         ('{"nodes": [1.5]}', 422, "nodes[0]", "whole number"),
         ('{"nodes": [true]}', 422, "nodes[0]", "bool"),
         ('{"nodes": [null]}', 422, "nodes[0]", "NoneType"),

@@ -85,9 +85,12 @@ def test_a_prediction_by_keyboard_on_every_screen(
     check(browser, where)
 
 
-def test_an_explanation_is_shown(browser: Browser, live: Callable[..., str]) -> None:
+@pytest.mark.parametrize("size", [PHONE, DESKTOP])
+def test_an_explanation_is_shown(
+    browser: Browser, live: Callable[..., str], size: tuple[int, int]
+) -> None:
     where = live()
-    browser.open(where, wait=READY)
+    browser.open(where, size=size, wait=READY)
     browser.find("#node").send_keys("p7")
     browser.find("#explain").click()
     browser.wait(SHOWN)
@@ -95,6 +98,14 @@ def test_an_explanation_is_shown(browser: Browser, live: Callable[..., str]) -> 
     assert "What each node contributes" in text
     assert "What each column contributes" in text
     assert browser.run("return document.querySelector('#answer img').naturalWidth") > 50
+    # The picture is as wide as there is room, and not distorted.
+    widths = browser.run("""
+        const picture = document.querySelector('#answer img');
+        const height = picture.height * picture.naturalWidth / picture.naturalHeight;
+        return [picture.width, document.querySelector('#answer').clientWidth, height]
+    """)
+    assert 50 < widths[0] <= widths[1]
+    assert widths[0] == pytest.approx(widths[2], rel=0.02)
     check(browser, where)
 
 
@@ -105,12 +116,18 @@ def test_a_new_node_has_a_form_with_its_columns(browser: Browser, live: Callable
     assert [label.split()[0] for label in labels] == [
         *("size", "width", "color", "says", "since", "tags")
     ]
+    browser.find("#cell-0").send_keys("1.014")
     browser.find("#cell-1").send_keys("0.5")
     browser.find("#cell-2").send_keys("red")
     browser.find("#neighbours").send_keys("p3\np4")
     browser.find("#new-form button").click()
     browser.wait(SHOWN)
     assert browser.find("#answer .predicted").text in ("art", "law")
+    # The service reads the cells as text, and the answer stands below the form.
+    curl = browser.run("return document.getElementById('curl').textContent")
+    assert '"size":"1.014","width":"0.5","color":"red"' in curl
+    below = "return document.querySelector('.new').nextElementSibling.id"
+    assert browser.run(below) == "result"
     browser.find("#neighbours").send_keys("\nnobody")
     browser.find("#new-form button").click()
     browser.wait("return document.querySelector('#answer .problem')")

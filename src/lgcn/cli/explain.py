@@ -17,6 +17,9 @@ from lgcn.utils.progress import step_progress
 
 if TYPE_CHECKING:
     from lgcn.explain.explanation import Explanation
+    from lgcn.inference.trained_run import TrainedRun
+
+FEW = 3  # columns that a search for few changes may change
 
 
 @functools.partial(takes_tables, only=OF_NEW_TABLES)
@@ -67,7 +70,8 @@ def explain(
     with flag_names(path="--output"), step_progress(err) as on_progress:
         if output is not None:
             explanations_format(output, len(node))
-        found = load_run(run).explain(
+        trained = load_run(run)
+        found = trained.explain(
             node,
             target=target,
             against=against,
@@ -91,16 +95,21 @@ def explain(
         print_line(f"wrote {output}")
         return
     for one in found:
-        _print(one, top)
+        _print(one, top, trained)
 
 
-def _print(found: "Explanation", top: int) -> None:
-    sure = "" if found.confidence is None else f", confidence {found.confidence:.1%}"
-    predicted = f"{found.predicted:.6g}" if isinstance(found.predicted, float) else found.predicted
+def _print(found: "Explanation", top: int, run: "TrainedRun") -> None:
     against = "" if found.against is None else f" against {found.against}"
-    out.print(f"[bold]{escape(str(found.node))}[/bold]: {escape(str(predicted))}{sure}")
+    explained = found.explained
+    if run.spec.task == "regression":
+        explained = _target_column(run) or explained
+        predicted = f"{explained} {found.predicted:.6g}{_interval(found.predicted, run)}"
+    else:
+        predicted = str(found.predicted)
+    sure = "" if found.confidence is None else f", confidence {found.confidence:.1%}"
+    out.print(f"[bold]{escape(str(found.node))}[/bold]: {escape(predicted)}{sure}")
     print_line(
-        f"explained: {found.explained}{against}; score {found.score:.4g} = {found.baseline:.4g} "
+        f"explained: {explained}{against}; score {found.score:.4g} = {found.baseline:.4g} "
         f"without features {_signed(found.score - found.baseline)}"
     )
     nodes = Table("node", "contribution", "hops", "columns", title="Nodes", title_justify="left")
@@ -133,10 +142,27 @@ def _print(found: "Explanation", top: int) -> None:
         _print_changes(found.counterfactual)
 
 
+def _target_column(run: "TrainedRun") -> str | None:
+    """The column that a regression predicts, if it was trained on tables."""
+    named = run.settings.dataset_options.get("label_column")
+    if isinstance(named, list | tuple) and len(named) == 1:
+        named = named[0]
+    return named if isinstance(named, str) else None
+
+
+def _interval(value: float, run: "TrainedRun") -> str:
+    """The interval around a predicted number, if its width is known."""
+    level, half_width = run.interval or (0.0, None)
+    if half_width is None:
+        return ""
+    return f", {level:.0%} interval {value - half_width:.6g} to {value + half_width:.6g}"
+
+
 def _print_layer(found: "Explanation", layer: dict[str, Any], top: int) -> None:
     places = layer["filled"]
     title = f"LGCL {layer['layer']}: {layer['k']} ranks of {layer['features']} features"
-    table = Table("selected", "places", "at rank 1", "strongest", title=title, title_justify="left")
+    head = ("selected", "places (of those filled)", "at rank 1", "strongest")
+    table = Table(*head, title=title, title_justify="left")
     for entry in layer["neighbours"][:top]:
         strongest = entry["places"][0]
         drivers = found.units.get(strongest["feature"])
@@ -154,6 +180,9 @@ def _print_layer(found: "Explanation", layer: dict[str, Any], top: int) -> None:
 def _print_changes(changes: dict[str, Any]) -> None:
     edges, features = changes["edges"], changes["features"]
     out.print("[bold]What would change the prediction[/bold]")
+    if edges.get("reason") and edges.get("reason") == features.get("reason"):
+        print_line(f"{edges['reason']}")
+        return
     if edges["remove"] is None:
         print_line(f"edges: {edges['reason']}")
     else:
@@ -165,6 +194,13 @@ def _print_changes(changes: dict[str, Any]) -> None:
     listed = ", ".join(_change(one) for one in features["changes"])
     more = features["columns"] - len(features["changes"])
     listed += f" and {more} more" if more > 0 else ""
+    if features["columns"] > FEW or any(
+        one.get("unit") == "feature" for one in features["changes"]
+    ):
+        listed = (
+            "No change of up to three columns is enough. If all features move a little, which "
+            f"need not be a possible row: {listed}"
+        )
     print_line(f"columns: {listed}: then it is {features['predicted']}")
 
 

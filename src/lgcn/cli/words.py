@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from lgcn.errors import Interrupted, LGCNError
@@ -44,11 +45,25 @@ _OTHER_NAMES = MappingProxyType({"sample_weight_column": "sample_weight"})
 _OF_TRAIN = ("metric", "class_weight", "structural_features", "positions", "time_limit")
 _SWITCHES = ("structural_features",)  # yes and no are --NAME and --no-NAME
 
+# A command line that cannot be read; typer has a name only for a kind of it.
+UsageProblem: Any = typer.BadParameter.__base__
+
 _flags: ContextVar[Mapping[str, str]] = ContextVar("flags", default=MappingProxyType({}))
 
 
 class Command(TyperCommand):
     """A command whose errors name its flags, and which Ctrl-C ends with one line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageProblem as error:
+            wrong = getattr(error, "option_name", None) or ""
+            if re.fullmatch("-[^-]", wrong) and any(one.nargs == -1 for one in self.params):
+                text = next((one for one in given if one.startswith(wrong)), wrong)
+                error.message += f". If it is no option but an id, put -- before it: -- {text}"
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         flags = {

@@ -198,7 +198,8 @@ def explanations_format(path: str | Path, nodes: int) -> str:
     """
     suffix = check_output(path, "explanations", SUFFIXES)
     if suffix in PICTURES and nodes > 1:
-        raise UsageError(f"path must end in {TABLES[0]} or .json for {nodes} nodes, got {path}")
+        endings = f"{', '.join(TABLES)} or .json"
+        raise UsageError(f"path must end in {endings} for {nodes} nodes, got {path}")
     return suffix
 
 

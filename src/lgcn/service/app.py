@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,6 +19,7 @@ from lgcn.service.answers import SafeJson
 from lgcn.service.explanations import explain
 from lgcn.service.guard import Guard
 from lgcn.service.information import model_information
+from lgcn.service.invalid import invalid_request, refuse_unknown
 from lgcn.service.metrics import Metrics
 from lgcn.service.problems import RequestError
 from lgcn.service.schemas import ExplainRequest, PredictRequest
@@ -109,8 +110,9 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return _predictions(name, await service.predict(request))
 
     @app.get("/predict/{node:path}", tags=["friendly"], summary="Predict a node of the graph")
-    async def predict_one(node: str) -> Response:
+    async def predict_one(node: str, request: Request) -> Response:
         """The prediction of a node by its id."""
+        refuse_unknown(request)
         return _predictions(name, await service.predict(_checked(PredictRequest, nodes=[node])))
 
     @app.post("/explain", tags=["friendly"], summary="Explain the prediction of a node")
@@ -120,10 +122,24 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return SafeJson(await service.wait(work))
 
     @app.get("/explain/{node:path}", tags=["friendly"], summary="Explain a node of the graph")
-    async def explain_by_id(node: str, picture: bool = False) -> Response:
-        """The explanation of a node by its id."""
-        request = _checked(ExplainRequest, node=node, picture=picture)
-        work = service.worker.call(lambda: explain(service.served, request))
+    async def explain_by_id(
+        request: Request,
+        node: str,
+        target: str | None = None,
+        against: str | None = None,
+        counterfactual: bool = False,
+        picture: bool = False,
+    ) -> Response:
+        """The explanation of a node by its id; the parameters are the fields of a body."""
+        options = {
+            "target": target,
+            "against": against,
+            "counterfactual": counterfactual,
+            "picture": picture,
+        }
+        refuse_unknown(request, *options)
+        asked = _checked(ExplainRequest, node=node, **options)
+        work = service.worker.call(lambda: explain(service.served, asked))
         return SafeJson(await service.wait(work))
 
     @app.get("/model", tags=["friendly"], summary="Classes, columns, scores, settings")
@@ -149,7 +165,7 @@ def _checked(schema: Any, **values: Any) -> Any:
     try:
         return schema.model_validate(values)
     except ValidationError as error:
-        raise _problem(error.errors()[0]) from None
+        raise invalid_request(error.errors()) from None
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -165,7 +181,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return answer(request, _problem(error.errors()[0]))
+        return answer(request, invalid_request(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def not_found(request: Request, error: HTTPException) -> Response:
@@ -183,20 +199,3 @@ def _add_errors(app: FastAPI) -> None:
     async def failed(request: Request, error: Exception) -> Response:
         text = "internal error; the log of the service has the details"
         return answer(request, RequestError(text, status=500))
-
-
-def _problem(found: Mapping[str, Any]) -> RequestError:
-    """An error of pydantic as the field and the reason."""
-    if found["type"] == "json_invalid":
-        reason = str(found.get("ctx", {}).get("error", "not JSON"))
-        return RequestError(f"the body is not valid JSON: {reason}", "body", 400)
-    place = [part for part in found["loc"] if part not in ("body", "path", "query")]
-    field = ""
-    for part in place:
-        field += f"[{part}]" if isinstance(part, int) else f".{part}" if field else str(part)
-    reason = found["msg"].removeprefix("Value error, ")
-    if found["type"] == "extra_forbidden":
-        reason = "no such field"
-    if found["type"] == "missing" and not place:
-        reason = "a JSON object is needed"
-    return RequestError(reason[:300], field[:300] or "body")

@@ -6,6 +6,7 @@ nodes of the graph would be predicted then is not computed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -174,6 +175,8 @@ def read_columns(
 
 def _column(name: str, kind: str, cells: list[Any]) -> Any:
     """Cells as an Arrow column; of numbers and strings together, all become strings."""
+    if kind == "vector":
+        cells = [_vector(name, cell, at) for at, cell in enumerate(cells)]
     present = [cell for cell in cells if cell is not None]
     if any(isinstance(cell, list) for cell in present):
         at = next((i for i, c in enumerate(cells) if c is not None and not isinstance(c, list)), -1)
@@ -193,6 +196,20 @@ def _column(name: str, kind: str, cells: list[Any]) -> Any:
             f"column {name!r} holds cells of different kinds, or numbers beyond 64 bits",
             f"new_nodes[0].columns.{name}",
         ) from None
+
+
+def _vector(name: str, cell: Any, at: int) -> Any:
+    """A list of numbers; one that is written as text, such as `1 2.5`, is read."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        found = [float(part) for part in re.split(r"[\s,;]+", cell.strip(" []")) if part]
+    except ValueError:
+        raise RequestError(
+            f"want numbers, with commas or blanks between them, got {shown(cell)}",
+            f"new_nodes[{at}].columns.{name}",
+        ) from None
+    return found or None
 
 
 def _text(cell: Any) -> str:

@@ -39,7 +39,8 @@ function command(path, body) {
   at("curl").textContent = parts.join(" ");
 }
 
-async function show(button, path, body, render) {
+async function show(form, path, body, render) {
+  form.closest("section").after(at("result"));
   const buttons = document.querySelectorAll("button");
   buttons.forEach((one) => (one.disabled = true));
   at("result").hidden = false;
@@ -94,9 +95,7 @@ function explanation(found) {
   if (found.picture) {
     const picture = make("img", null, { class: "picture", alt: `The neighbourhood of node ${found.node} and what each part contributes` });
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(found.picture)}`;
-    const frame = make("div", null, { class: "scroll", tabindex: "0", role: "region", "aria-label": "Picture, can be scrolled" });
-    frame.append(picture);
-    parts.push(frame);
+    parts.push(picture, make("a", "Save the picture", { href: picture.src, download: "explanation.svg" }));
   }
   for (const [name, title] of [["by_node", "What each node contributes"], ["by_column", "What each column contributes"]]) {
     const rows = contributions(found[name]);
@@ -138,9 +137,8 @@ function newNode() {
     node.columns = {};
     columns.forEach((column, place) => {
       const text = at(`cell-${place}`).value.trim();
-      if (text === "") return;
-      const plain = column.kind === "number" && /^-?\d+(\.\d+)?$/.test(text);
-      node.columns[column.name] = column.kind === "vector" ? text.split(/[\s,;]+/).map(Number) : plain ? Number(text) : text;
+      // As text: only the service knows whether 1.014 of this column is about one or a thousand.
+      if (text !== "") node.columns[column.name] = text;
     });
   } else if (model.new_nodes.features) {
     node.features = at("cell-0").value.trim().split(/[\s,;]+/).filter(Boolean).map(Number);
@@ -210,13 +208,13 @@ at("token-form").addEventListener("submit", (event) => {
 });
 at("known-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  show(event.submitter, "/predict", { nodes: [at("node").value.trim()] }, predictions);
+  show(event.target, "/predict", { nodes: [at("node").value.trim()] }, predictions);
 });
 at("explain").addEventListener("click", (event) => {
   if (at("node").reportValidity()) show(event.target, "/explain", { node: at("node").value.trim(), picture: true }, explanation);
 });
 at("new-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  show(event.submitter, "/predict", newNode(), predictions);
+  show(event.target, "/predict", newNode(), predictions);
 });
 start();
