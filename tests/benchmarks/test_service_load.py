@@ -9,6 +9,7 @@ from benchmarks.http_load import percentiles, run_load
 from benchmarks import _common, report, service_load
 
 
+@pytest.mark.slow
 def test_it_measures_every_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     out = tmp_path / "load.jsonl"
