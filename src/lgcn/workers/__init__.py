@@ -1,0 +1,5 @@
+"""Processes that work together: who they are, what they tell each other, and how long they wait."""
+
+from lgcn.workers.group import Workers, connected
+
+__all__ = ["Workers", "connected"]
