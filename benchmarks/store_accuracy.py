@@ -1,77 +1,156 @@
-"""Accuracy of training from a store and of training on the same graph in memory.
+"""Accuracy of training on sub-graphs, as stores and clusters do, and of training on whole graphs.
 
-python -m benchmarks.store_accuracy [--out FILE] [--seeds N] [--datasets NAME ...] [--quick]
+python -m benchmarks.store_accuracy [--device cuda] [--processes N] [--out FILE] [--seeds N]
+    [--first-seed N] [--datasets NAME ...] [--variants NAME ...] [--minutes M] [--quick]
 
-In memory: sub-graphs of 2000 nodes, scored on the whole graph after every epoch. From the store:
-the same sub-graphs, read from mapped files, scored on sub-graphs around validation nodes, as for
-large graphs. The final test scores are exact in both.
+Every variant trains the default network for own tables. `whole` sees the whole graph in each step,
+`store` takes the sub-graphs that `training=auto` chooses for a graph that does not fit, read from
+mapped files; the other variants change one thing. Epochs are chosen on validation nodes, and final
+scores are exact. A seed changes the split (where it is random) and the weights.
 """
 
-import statistics
+import os
+import signal
 import tempfile
+import time
+import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks._common import QUICK_GRAPH, add_quick, machine, make_parser, write
+from benchmarks import validation
+from benchmarks._common import QUICK_GRAPH, add_quick, machine, make_parser
 from lgcn import load_dataset
 from lgcn.graph import Graph
+from lgcn.paper.json_lines import put_lines, read_lines
+from lgcn.paper.pool import Failure, run_tasks
 from lgcn.store.open_store import open_store
 from lgcn.store.write_store import write_store
 from lgcn.training import Settings, train
 
-OPTIONS: dict[str, dict[str, Any]] = {"synthetic": {"num_nodes": 50_000, "num_features": 32}}
+DATASETS = (
+    *("wordnet31", "wordnet31-half", "debian_bookworm", "debian_bookworm-half"),
+    *("amazon_computers", "coauthor_cs", "pubmed"),
+)
+_SUB: dict[str, Any] = {"training": "subgraph", "evaluate_on": "graph", "evaluate_every": 2}
+_LARGE = {**_SUB, "max_nodes": 20_000, "n_init": 500, "subgraphs_per_epoch": 8}
+_FEW_LARGE = {**_SUB, "max_nodes": 20_000, "n_init": 500}
+_MIDDLE = {**_SUB, "max_nodes": 5_000, "n_init": 125}
+# By the number of labels; the first is the reference.
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "few": {
+        "whole": {"training": "whole", "evaluate_on": "graph"},
+        "20,000": _FEW_LARGE,
+        "20,000, start": {**_FEW_LARGE, "scored_nodes": "start"},
+        "20,000, more starts": {**_FEW_LARGE, "n_init": 2000},
+        "20,000, degrees": {**_FEW_LARGE, "keep_degree": True},
+        "5,000": _MIDDLE,
+        "5,000, start": {**_MIDDLE, "scored_nodes": "start"},
+        "5,000, start, degrees": {**_MIDDLE, "scored_nodes": "start", "keep_degree": True},
+    },
+    "many": {
+        "whole": {"training": "whole", "evaluate_on": "graph"},
+        "2,000": {**_SUB, "n_init": 50, "subgraphs_per_epoch": 60},
+        "20,000": _LARGE,
+        "20,000, start": {**_LARGE, "scored_nodes": "start"},
+        "20,000, complete": {**_LARGE, "scored_nodes": "complete"},
+        "20,000, complete, degrees": {**_LARGE, "scored_nodes": "complete", "keep_degree": True},
+        "20,000, clusters": {
+            **{**_LARGE, "n_init": None, "sampler": "clusters"},
+            "subgraphs_per_epoch": None,
+        },
+    },
+}
+Task = tuple[int, str, str]  # seed, data set, variant
 
 
-def scores(graph: Graph, seed: int, quick: bool, **given: Any) -> dict[str, float]:
-    settings = Settings.create(
-        dataset="store",
-        training="subgraph",
-        seed=seed,
-        k=8,
-        max_epochs=3 if quick else 100,
-        evaluate_every=1 if quick else 5,
-        **given,
-    )
-    record = train(graph, settings).record
-    return {key: record[key] for key in ("val_score", "test_score", "best_epoch", "seconds")}
+def kind_of(dataset: str) -> str:
+    return "many" if dataset.endswith("-half") else "few"
 
 
-def measure(dataset: str, seeds: int, quick: bool) -> dict[str, Any]:
-    graph = load_dataset(dataset, **(QUICK_GRAPH if quick else OPTIONS.get(dataset, {})))
-    runs: dict[str, list[dict[str, float]]] = {"memory": [], "store": []}
+def run_one(task: Task, device: str) -> dict[str, Any]:
+    """Trains one variant, in a process with one thread."""
+    seed, dataset, variant = task
+    warnings.simplefilter("ignore")
+    graph = load(dataset, seed)
+    given = {"dataset": "tables", "seed": seed, "device": device, "baselines": False}
+    given |= VARIANTS[kind_of(dataset)][variant]
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        write_store(Path(folder) / "store", graph)
-        stored = open_store(Path(folder) / "store").graph
-        for seed in range(seeds):
-            runs["memory"].append(scores(graph, seed, quick, evaluate_on="graph"))
-            runs["store"].append(scores(stored, seed, quick, evaluate_on="sampled"))
-    summary = {}
-    for name, found in runs.items():
-        tests = [100 * run["test_score"] for run in found]
-        spread = statistics.stdev(tests) if len(tests) > 1 else 0.0
-        summary[name] = {"mean": statistics.mean(tests), "std": spread}
-    return {"dataset": dataset, "seeds": seeds, "test_score": summary, "runs": runs}
+        if variant.startswith("store"):
+            write_store(Path(folder) / "store", graph)
+            graph = open_store(Path(folder) / "store").graph
+        record = train(graph, Settings.create(**given)).record
+    found = {key: record[key] for key in ("val_score", "test_score", "best_epoch", "epochs")}
+    return {**found, "seconds": round(time.perf_counter() - began, 1)}
+
+
+def load(dataset: str, seed: int) -> Graph:
+    options: dict[str, Any] = {} if dataset == "pubmed" else {"split_seed": seed}
+    return load_dataset(dataset, **(QUICK_GRAPH if dataset == "synthetic" else options))
+
+
+def key(record: dict[str, Any]) -> tuple[Any, ...]:
+    return record["dataset"], record["variant"], record["seed"]
+
+
+class _TimeIsUp(Exception):
+    """The minutes of --minutes are over."""
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise _TimeIsUp
 
 
 def main() -> None:
     parser = make_parser("store_accuracy", __doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--datasets", nargs="+", default=["pubmed", "wordnet31", "synthetic"])
+    count = validation.at_least_one
+    names = list(dict.fromkeys(name for kind in VARIANTS.values() for name in kind))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--processes", type=count, default=os.cpu_count())
+    parser.add_argument("--seeds", type=count, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS))
+    parser.add_argument("--variants", nargs="+", default=names, choices=names)
+    parser.add_argument("--minutes", type=float, help="stop after so many (default: no limit)")
     add_quick(parser)
     arguments = parser.parse_args()
-    datasets, seeds = arguments.datasets, arguments.seeds
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    datasets, variants = arguments.datasets, arguments.variants
     if arguments.quick:
-        datasets, seeds = ["synthetic"], 1
-    results = []
-    for dataset in datasets:
-        results.append(measure(dataset, seeds, arguments.quick))
-        found = results[-1]["test_score"]
+        seeds, datasets, variants = range(1), ["synthetic"], ["whole", "5,000"]
+    known = read_lines(arguments.out, key).records
+    on = machine(arguments.device)
+
+    def done(task: Task, found: dict[str, Any] | Failure) -> None:
+        seed, dataset, variant = task
+        if isinstance(found, Failure):
+            print(f"{task} failed: {found.message}", flush=True)
+            return
+        record = {"dataset": dataset, "variant": variant, "seed": seed, **found}
+        put_lines(arguments.out, [{**record, "machine": on}], key)
         print(
-            f"{dataset}: in memory {found['memory']['mean']:.1f} ± {found['memory']['std']:.1f}, "
-            f"from the store {found['store']['mean']:.1f} ± {found['store']['std']:.1f}",
+            f"{dataset:21} {variant:26} {seed} validation {100 * found['val_score']:5.1f} test "
+            f"{100 * found['test_score']:5.1f} epoch {found['best_epoch']:4} "
+            f"{found['seconds']:6.1f} s",
             flush=True,
         )
-        write(arguments.out, "cpu", {"machine": machine(), "results": results})
+
+    tasks = [
+        (seed, dataset, variant)
+        for seed in seeds
+        for dataset in datasets
+        for variant in variants
+        if variant in VARIANTS[kind_of(dataset)] and (dataset, variant, seed) not in known
+    ]
+    if arguments.minutes is not None:
+        signal.signal(signal.SIGALRM, _stop)
+        signal.setitimer(signal.ITIMER_REAL, 60 * arguments.minutes)
+    try:
+        one = partial(run_one, device=arguments.device)
+        run_tasks(tasks, one, done, processes=arguments.processes)
+    except _TimeIsUp:
+        print(f"stopped after {arguments.minutes} minutes", flush=True)
 
 
 if __name__ == "__main__":

@@ -427,6 +427,8 @@ class Graph:
             for f in fields(self)
             if isinstance(getattr(self, f.name), Tensor)
         }
+        # A store has two types of numbers, but the operators on another device take one.
+        moved["rowptr"], moved["col"] = one_index_dtype(moved["rowptr"], moved["col"])
         trusted = self._adjacency.trusted
         adjacency = Adjacency(moved["rowptr"], moved["col"], trusted=trusted)
         return replace(self, **moved, _adjacency=adjacency)

@@ -12,6 +12,7 @@ from lgcn.graph import Graph
 from lgcn.sampling.algorithm1 import select_subgraph
 from lgcn.sampling.batches import BatchLoader
 from lgcn.sampling.start_nodes import draw, expected_counts, start_weights
+from lgcn.utils.choices import SCORED_NODES
 
 
 class _Start(NamedTuple):
@@ -49,6 +50,11 @@ class SubgraphLoader(BatchLoader):
             latter two, the loss is taken on the start nodes only, and batches have a
             `node_weight` that makes the expected loss the mean over all roots.
             (default: `"uniform"`)
+        scored_nodes: Which training nodes of a sub-graph keep their training mask. `"all"`;
+            `"start"`, its start nodes, whose surroundings were grown on purpose; or `"complete"`,
+            those that have all of their neighbours in the sub-graph. The others are computed, but
+            not scored, because prediction sees neighbours that they lack. If no node is complete,
+            the start nodes are scored. (default: `"all"`)
         seed: Random seed. (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
             (default: 1)
@@ -76,6 +82,7 @@ class SubgraphLoader(BatchLoader):
         max_subgraphs: int | None = None,
         keep_degree: bool = True,
         start_nodes: str = "uniform",
+        scored_nodes: str = "all",
         seed: int = 0,
         num_workers: int = 1,
     ) -> None:
@@ -89,6 +96,10 @@ class SubgraphLoader(BatchLoader):
             seed=seed,
             num_workers=num_workers,
         )
+        if scored_nodes not in SCORED_NODES:
+            raise ValueError(
+                f"scored_nodes must be one of {', '.join(SCORED_NODES)}, got {scored_nodes!r}"
+            )
         if n_init is None:
             room = self.roots.numel() if max_nodes is None else max(1, max_nodes // 4)
             n_init = min(self.roots.numel(), room)
@@ -99,6 +110,7 @@ class SubgraphLoader(BatchLoader):
         self.max_expand = max_expand
         self.max_hops = max_hops
         self.start_nodes = start_nodes
+        self.scored_nodes = scored_nodes
         uniform = start_nodes == "uniform"
         self._counts = None if uniform else expected_counts(graph, self.roots, start_nodes)
 
@@ -132,9 +144,22 @@ class SubgraphLoader(BatchLoader):
         )
         subgraph = self.graph.subgraph(nodes, keep_degree=self.keep_degree)
         if self._counts is None:
-            return subgraph
+            return self._with_scored(subgraph, nodes, roots)
         weight = start_weights(nodes, roots.numpy(), self._counts[start.places], start.draws)
         return replace(subgraph, node_weight=weight)
+
+    def _with_scored(self, subgraph: Graph, nodes: Tensor, roots: Tensor) -> Graph:
+        """The sub-graph with the training mask that `scored_nodes` asks for."""
+        if self.scored_nodes == "all":
+            return subgraph
+        mask = torch.from_numpy(np.isin(nodes.numpy(), roots.numpy()))
+        if self.scored_nodes == "complete":
+            rowptr = self.graph.rowptr
+            complete = subgraph.rowptr.diff() == rowptr[nodes + 1] - rowptr[nodes]
+            if subgraph.train_mask is not None:
+                complete &= subgraph.train_mask
+            mask = complete if bool(complete.any()) else mask
+        return replace(subgraph, train_mask=mask)
 
 
 class GraphLoader:

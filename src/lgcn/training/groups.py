@@ -22,7 +22,7 @@ from pydantic import (
 
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import FACTS, known_metric
-from lgcn.utils.choices import Activation, StartNodes
+from lgcn.utils.choices import Activation, ScoredNodes, StartNodes
 from lgcn.utils.limits import MAX_PARTS
 from lgcn.utils.sizes import parse_memory
 
@@ -354,6 +354,11 @@ class SamplingSettings(Group):
     start_nodes: StartNodes = Field(
         "uniform",
         description="how often a node starts a sub-graph; the loss is weighted to correct for it",
+    )
+    scored_nodes: ScoredNodes = Field(
+        "all",
+        description="training nodes of a sub-graph that count in the loss: all, its start nodes, "
+        "or those whose neighbours are all in it",
     )
     keep_degree: bool = Field(
         False, description="normalise sub-graphs with the degrees of the whole graph"

@@ -76,6 +76,7 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
         max_expand=sampling.max_expand,
         max_hops=sampling.max_hops,
         start_nodes=sampling.start_nodes,
+        scored_nodes=sampling.scored_nodes,
         **common,
     )
 

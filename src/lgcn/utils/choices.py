@@ -13,3 +13,6 @@ ACTIVATIONS: tuple[str, ...] = get_args(Activation)
 # How often a node starts a sub-graph.
 StartNodes = Literal["uniform", "balanced", "degree"]
 START_NODES: tuple[str, ...] = get_args(StartNodes)
+
+ScoredNodes = Literal["all", "start", "complete"]
+SCORED_NODES: tuple[str, ...] = get_args(ScoredNodes)
