@@ -53,4 +53,4 @@ def test_only_own_nodes_are_in_a_split() -> None:
     shard = cut_shard(graph, part, 1)
 
     assert shard.graph.train_mask is not None
-    assert shard.graph.train_mask.tolist() == [True, True, False]
+    assert shard.graph.train_mask.tolist() == [True, True, False, False]
