@@ -42,11 +42,16 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "whole": {"training": "whole", "evaluate_on": "graph"},
         "20,000": _FEW_LARGE,
         "20,000, start": {**_FEW_LARGE, "scored_nodes": "start"},
-        "20,000, more starts": {**_FEW_LARGE, "n_init": 2000},
-        "20,000, degrees": {**_FEW_LARGE, "keep_degree": True},
-        "5,000": _MIDDLE,
+        "20,000, more starts": {**_FEW_LARGE, "n_init": 2000, "scored_nodes": "start"},
+        "20,000, more starts, degrees": {
+            **{**_FEW_LARGE, "n_init": 2000},
+            **{"scored_nodes": "start", "keep_degree": True},
+        },
+        "50,000, more starts": {
+            **{**_FEW_LARGE, "n_init": 2000},
+            **{"scored_nodes": "start", "max_nodes": 50_000},
+        },
         "5,000, start": {**_MIDDLE, "scored_nodes": "start"},
-        "5,000, start, degrees": {**_MIDDLE, "scored_nodes": "start", "keep_degree": True},
     },
     "many": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
