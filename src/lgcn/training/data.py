@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
+from lgcn.training.choose import describe
 from lgcn.training.checks import check_k, check_metric, check_trainable
 from lgcn.training.evaluation import (
     Scored,
@@ -65,6 +66,14 @@ class TrainingData:
         self.graph = self.spec.prepare(graph)
         self.workers = Workers()
         self._evaluated: list[Graph] = []
+
+    def describe(self, given: Settings) -> str:
+        """What is trained on, in one line.
+
+        Args:
+            given: The settings as they were given.
+        """
+        return describe(self.graph, self.settings, given)
 
     def check_k(self, device: torch.device) -> None:
         """See `lgcn.training.checks.check_k`."""
