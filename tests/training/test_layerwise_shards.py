@@ -18,7 +18,8 @@ from lgcn import LGCN, Graph
 from lgcn.errors import DataError, UsageError
 from lgcn.nn.layerwise import layerwise
 from lgcn.nn.residual import ResidualLGCN
-from lgcn.partition import Shard, cut_shard, layerwise_shards
+from lgcn.partition import Shard, cut_shard
+from lgcn.training.layerwise_shards import layerwise_shards
 from lgcn.workers import Workers
 from tests.partition.ranks import ThreadWorkers, on_ranks
 
@@ -234,10 +235,10 @@ def test_a_graph_without_features_is_refused(random_graph: RandomGraph) -> None:
 PROCESS = """
 import sys
 import torch
-from lgcn.partition import layerwise_shards
+from lgcn.training.layerwise_shards import layerwise_shards
 from lgcn.workers import connected
 from tests.conftest import make_graph
-from tests.partition.test_layerwise import cut, model_of, parts_of
+from tests.training.test_layerwise_shards import cut, model_of, parts_of
 
 graph = make_graph(40, 0.15, weighted=True)
 shards = cut(graph, parts_of(40, 3))
