@@ -16,7 +16,7 @@ from torch import Tensor
 from lgcn.errors import DataError, UsageError
 from lgcn.partition.shard import Shard
 from lgcn.utils.limits import MAX_INT32
-from lgcn.workers import Workers
+from lgcn.workers import Workers, together
 
 
 class Border:
@@ -43,21 +43,11 @@ class Border:
         self._rank_of, facts = _ranks_of_parts(shards, workers)
         self.num_nodes, self.num_features = facts["num_nodes"], facts["num_features"]
         nodes, owners = _halo(shards)
-        problem = None
-        try:
+        with together(workers, "the check of the halos"):
             rows, asked = self._rows_of(nodes, owners)
-        except DataError as error:
-            # Others would wait for this rank, so that all of them stop together.
-            problem, asked = str(error), [torch.empty(0, 2, dtype=torch.long)] * workers.size
         received = workers.exchange(asked, "the nodes at the border of the parts")
-        if problem is None:
-            try:
-                self.sends = [self._find(one[:, 0], one[:, 1]) for one in received]
-            except DataError as error:
-                problem = str(error)
-        for message in workers.collect(problem, "the check of the border"):
-            if message is not None:
-                raise DataError(message)
+        with together(workers, "the check of the border"):
+            self.sends = [self._find(one[:, 0], one[:, 1]) for one in received]
         self._counts = [len(one) for one in asked]
         self.num_rows = self.first[-1] + sum(self._counts)
         self.places = self._places(rows)
