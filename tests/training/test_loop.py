@@ -17,6 +17,7 @@ from lgcn.sampling import NeighborLoader
 from lgcn.training import Run, State, checks, evaluate, loop, train
 from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
 from lgcn.training.loop import train_epochs
+from lgcn.training.setup import make_loader
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
 
@@ -40,16 +41,16 @@ def test_it_learns_several_labels_on_separate_graphs():
 def test_sampled_neighbours_train_each_node_once_an_epoch():
     graph = several_graphs()
     config = settings(training="subgraph", sampler="neighbors", fanout=(3, 2), n_init=50)
-    batches = list(loop.make_loader(graph, config).epoch(1))
+    batches = list(make_loader(graph, config).epoch(1))
     trained = torch.cat([batch.n_id[batch.train_mask] for batch in batches])
     assert torch.equal(trained.sort().values, graph.train_mask.nonzero().squeeze(1))
     assert [int(batch.train_mask.sum()) for batch in batches] == [40, 40, 40]
     assert max(int(batch.rowptr.diff().max()) for batch in batches) == 3
-    loader = loop.make_loader(graph, settings(training="subgraph", sampler="neighbors"))
+    loader = make_loader(graph, settings(training="subgraph", sampler="neighbors"))
     assert isinstance(loader, NeighborLoader)
     assert (loader.n_init, loader.fanout, loader.with_replacement) == (512, (25, 10), False)
     with_replacement = settings(training="subgraph", sampler="neighbors", with_replacement=True)
-    batch = next(loop.make_loader(graph, with_replacement).epoch(0))
+    batch = next(make_loader(graph, with_replacement).epoch(0))
     assert set(batch.rowptr.diff().tolist()) == {25}  # all nodes are roots
 
 
@@ -211,7 +212,7 @@ def test_the_callers_random_numbers_are_left_alone():
 @pytest.mark.parametrize("training", ["whole", "subgraph"])
 def test_training_sees_no_other_graphs_nodes(training: str):
     graph = several_graphs()
-    loader = loop.make_loader(graph, settings(training=training, max_nodes=50, n_init=10))
+    loader = make_loader(graph, settings(training=training, max_nodes=50, n_init=10))
     seen = torch.cat([batch.n_id for batch in loader.epoch(1)])
     assert bool(graph.train_mask[seen].all())
     assert set(seen.tolist()) <= set(range(120))

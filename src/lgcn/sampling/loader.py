@@ -191,5 +191,7 @@ class GraphLoader:
         """One batch of an epoch."""
         return self.graphs[self._order(epoch)[number]]
 
-    def _order(self, epoch: int) -> Any:
-        return np.random.default_rng([self.seed, epoch]).permutation(len(self.graphs))
+    def _order(self, epoch: int) -> list[int]:
+        rng = np.random.default_rng([self.seed, epoch])
+        order: list[int] = rng.permutation(len(self.graphs)).tolist()
+        return order

@@ -155,7 +155,11 @@ def training_choice(
     """
     values = known.largest * settings.model.values_per_feature
     budget = WORK[device_kind(settings.hardware.device)]
-    if may_be_whole and values <= WHOLE_GRAPH_VALUES and whole_graph_work(known, settings) <= budget:
+    if (
+        may_be_whole
+        and values <= WHOLE_GRAPH_VALUES
+        and whole_graph_work(known, settings) <= budget
+    ):
         return {"training": "whole"}
     found: dict[str, Any] = {"training": "subgraph"}
     if settings.dataset == "store":  # a light network, whose epochs and scores stay as they are

@@ -12,8 +12,8 @@ from torch.optim import Optimizer
 
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
-from lgcn.training.choose import describe
 from lgcn.training.checks import check_k, check_metric, check_trainable
+from lgcn.training.choose import describe
 from lgcn.training.evaluation import (
     Scored,
     SplitScores,

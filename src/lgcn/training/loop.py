@@ -202,9 +202,7 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
     return model
 
 
-def _prepare(
-    data: TrainingData, device: torch.device
-) -> tuple[Module, Optimizer, Loader, Step]:
+def _prepare(data: TrainingData, device: torch.device) -> tuple[Module, Optimizer, Loader, Step]:
     """The model with new weights, its optimiser, the batches, and the step that joins them."""
     generators = Generators(device)
     generators.manual_seed(random_seed(data.settings.seed))

@@ -19,17 +19,15 @@ from lgcn.training.dealing import Dealer
 from lgcn.training.evaluation import Scored, SplitScores, sampled_graphs
 from lgcn.training.layerwise_shards import layerwise_shards
 from lgcn.training.model_spec import ModelSpec
+from lgcn.training.scored_nodes import scored_nodes
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader
 from lgcn.training.shared_data import EVALUATED, SharedData, shared_values
 from lgcn.training.split_file import Split
 from lgcn.training.weights import class_weights
+from lgcn.utils.sizes import parse_memory
 from lgcn.workers import Workers
-from lgcn.workers.tensors import gather_first
-
-# Final scores of more nodes of a split are those of every second, third, ... node.
-SCORED_NODES = 5_000_000
 
 
 class PartitionData(SharedData):
@@ -151,37 +149,12 @@ class PartitionData(SharedData):
         return layerwise_shards(model, self.shards, self.workers, memory=memory)
 
     def scored(self, model: Module) -> Scored | None:
-        """On rank 0, a graph without edges of all validation and test nodes, and their scores."""
-        found = self.partition.statistics
-        logits, y, masks = [], [], []
-        for shard, rows in zip(self.shards, self._outputs(model), strict=True):
-            graph = _owned(shard)
-            assert graph.y is not None
-            splits = torch.stack([_mask(graph, name) for name in EVALUATED])
-            kept = torch.zeros(graph.num_nodes, dtype=torch.bool)
-            for name, mask in zip(EVALUATED, splits, strict=True):
-                step = max(1, -(-found[f"num_{name}"] // SCORED_NODES))
-                kept[mask.nonzero().squeeze(1)[::step]] = True
-            nodes = kept.nonzero().squeeze(1)
-            logits.append(rows[nodes].float())
-            y.append(graph.y[nodes])
-            masks.append(splits[:, nodes].t())
-        parts = [torch.cat(tensors) for tensors in (logits, y, masks)]
-        what = "the scores of all nodes"
-        every = [torch.cat(rows) for part in parts if (rows := gather_first(self.workers, part, what))]
-        if not every:
-            return None
-        number = len(every[0])
-        nodes_only = Graph(
-            torch.zeros(number + 1, dtype=torch.long),
-            torch.empty(0, dtype=torch.long),
-            y=every[1],
-            val_mask=every[2][:, 0].contiguous(),
-            test_mask=every[2][:, 1].contiguous(),
-            label_names=self.graph.label_names,
-            name=self.partition.name,
+        """On rank 0, a graph without edges of all nodes in splits, and their scores."""
+        memory = parse_memory(self.settings.hardware.memory)
+        found = scored_nodes(
+            self.shards, self._outputs(model), self.workers, memory=memory, name=self.graph.name
         )
-        return [(nodes_only, every[0])]
+        return None if found is None else [found]
 
 
 def _check(found: dict[str, Any], name: str, settings: Settings) -> None:
@@ -242,7 +215,7 @@ def _mask(graph: Graph, split: str = "train") -> Tensor:
 def _owned(shard: Shard) -> Graph:
     """The nodes that a shard owns with their labels and splits, without edges."""
     graph, number = shard.graph, shard.num_owned
-    masks = {
+    masks: dict[str, Any] = {
         f"{name}_mask": mask[:number]
         for name in EVALUATED
         if (mask := graph.mask(name)) is not None

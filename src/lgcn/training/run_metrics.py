@@ -53,8 +53,9 @@ def run_metrics(
     from lgcn.training.split_reports import split_reports
 
     splits = split_reports(scored, ("val", "test"), scoring, interval)
-    wanted = settings.evaluation.baselines and graph is not None
-    baselines = _baselines(graph, settings, scoring) if wanted else None
+    baselines = None
+    if graph is not None and settings.evaluation.baselines:
+        baselines = _baselines(graph, settings, scoring)
     found: dict[str, Any] = {
         "format": FORMAT,
         "metric": scoring.metric,

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from lgcn import __version__
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.nn.whole_graph import forward
 from lgcn.partition import Partition
 from lgcn.training.checks import check_metric, check_trainable
 from lgcn.training.data import Loader, TrainingData
@@ -31,7 +32,6 @@ from lgcn.training.setup import make_loader
 from lgcn.training.shared_step import SharedStep
 from lgcn.training.step import Step
 from lgcn.training.weights import training_graph
-from lgcn.nn.whole_graph import forward
 from lgcn.utils.generators import Generators
 from lgcn.workers import Workers
 from lgcn.workers.tensors import gather
@@ -133,19 +133,23 @@ def _gathered(
     workers: Workers, pieces: list[tuple[int, Tensor, Tensor]], spec: ModelSpec, what: str
 ) -> tuple[Tensor, Tensor] | None:
     """Outputs and labels of all processes, in the order of the pieces' numbers; None if empty."""
-    y_dtype, labels = torch.int64, ()
+    y_dtype, labels = torch.int64, list[int]()
     if spec.task == "regression":
         y_dtype = torch.float64
     elif spec.multi_label:
-        y_dtype, labels = torch.float32, (spec.num_classes,)
+        y_dtype, labels = torch.float32, [spec.num_classes]
     logits = torch.cat([torch.empty(0, spec.num_classes), *(p[1].float().cpu() for p in pieces)])
-    y = torch.cat([torch.empty(0, *labels, dtype=y_dtype), *(p[2].cpu().to(y_dtype) for p in pieces)])
+    y = torch.cat(
+        [torch.empty(0, *labels, dtype=y_dtype), *(p[2].cpu().to(y_dtype) for p in pieces)]
+    )
     listed = workers.collect([[number, len(part)] for number, part, _ in pieces], what)
     parts: list[tuple[int, Tensor, Tensor]] = []
     every = zip(gather(workers, logits, what), gather(workers, y, what), listed, strict=True)
     for some_logits, some_y, sizes in every:
         lengths = [size for _, size in sizes]
-        cut = zip(sizes, some_logits.split(lengths), some_y.split(lengths), strict=True)
+        cut = zip(
+            sizes, torch.split(some_logits, lengths), torch.split(some_y, lengths), strict=True
+        )
         parts += [(number, part, labels_of) for (number, _), part, labels_of in cut]
     parts.sort(key=lambda part: part[0])
     if sum(len(part[1]) for part in parts) == 0:
@@ -153,7 +157,7 @@ def _gathered(
     return torch.cat([part[1] for part in parts]), torch.cat([part[2] for part in parts])
 
 
-def _shared(settings: Settings) -> dict[str, Any]:
+def shared_values(settings: Settings) -> dict[str, Any]:
     """What must be the same in all processes. Where the data lie may differ."""
     flat = {name: value for name, value in settings.flat().items() if name != "dataset_options"}
     versions = {"the version of lgcn": __version__, "the version of torch": torch.__version__}
@@ -190,9 +194,7 @@ def training_data(
     return TrainingData(graph, settings)
 
 
-def whole_in_one_process(
-    graph: Graph | Partition, workers: Workers | None, what: str
-) -> Graph:
+def whole_in_one_process(graph: Graph | Partition, workers: Workers | None, what: str) -> Graph:
     """The graph; raises UsageError if it is in parts, or if there are several processes."""
     if isinstance(graph, Partition):
         raise UsageError(f"{what} needs the whole graph, got {graph.num_parts} parts")

@@ -100,7 +100,7 @@ class SharedStep(Step):
         return loss
 
     def _totals(self, units: Sequence[Unit]) -> tuple[float, float, int]:
-        """Of the sub-graphs of all workers: the weights in the loss, the nodes, and their number."""
+        """Of the sub-graphs of all workers: weights in the loss, nodes, and their number."""
         found = torch.zeros(3, dtype=torch.float64)
         for unit in units:
             nodes, weight = training_nodes(unit.graph)
@@ -124,7 +124,8 @@ class SharedStep(Step):
             waiting = self.workers.waiting("gradients") if last and size > 1 else nullcontext()
             with waiting:
                 (loss * size).backward()  # the mean over the workers follows
-        return loss.detach()
+        found: Tensor = loss.detach()
+        return found
 
     @contextmanager
     def _mean_buffers(self, mine: int, count: int) -> Iterator[Any]:
@@ -157,7 +158,9 @@ class SharedStep(Step):
         if started:
             collect()
         mean = self.workers.sum(total, "the running statistics") / count
-        for buffer, part in zip(buffers, mean.split([b.numel() for b in buffers]), strict=True):
+        for buffer, part in zip(
+            buffers, torch.split(mean, [b.numel() for b in buffers]), strict=True
+        ):
             buffer.copy_(part.reshape(buffer.shape))
         for counter, value in zip(counters, counted, strict=True):
             counter.copy_(value + 1)

@@ -21,13 +21,6 @@ def gather(workers: Workers, tensor: Tensor, what: str) -> list[Tensor]:
     return workers.exchange([tensor] * workers.size, what)
 
 
-def gather_first(workers: Workers, tensor: Tensor, what: str) -> list[Tensor]:
-    """The tensors of all ranks, in the order of the ranks, on rank 0; none on the others."""
-    parts = [tensor if rank == 0 else tensor[:0] for rank in range(workers.size)]
-    found = workers.exchange(parts, what)
-    return found if workers.is_first else []
-
-
 def share_tensors(
     workers: Workers, tensors: Mapping[str, Tensor] | None, what: str
 ) -> dict[str, Tensor]:
