@@ -70,7 +70,6 @@ def scored_nodes(
             for count, before in zip(counts, [0, *accumulate(counts)], strict=False)
         ]
     )
-    masks = torch.cat(marks)[order]
     train, val, test = torch.cat(marks)[order].unbind(1)
     graph = Graph(
         torch.zeros(shape[0] + 1, dtype=torch.long),
