@@ -1,12 +1,7 @@
 """Over the shards of a graph, on one process or several, the outputs are those of the graph."""
 
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +16,10 @@ from lgcn.nn.residual import ResidualLGCN
 from lgcn.partition import Shard, cut_shard
 from lgcn.training.layerwise_shards import layerwise_shards
 from lgcn.workers import Workers
+from tests.conftest import make_graph
 from tests.partition.ranks import ThreadWorkers, on_ranks
+from tests.workers.processes import run_workers
 
-ROOT = Path(__file__).parents[2]
 RandomGraph = Callable[..., Graph]
 
 MODELS: list[dict[str, Any]] = [
@@ -232,40 +228,14 @@ def test_a_graph_without_features_is_refused(random_graph: RandomGraph) -> None:
         over_ranks(1, model_of({}), shards)
 
 
-PROCESS = """
-import sys
-import torch
-from lgcn.training.layerwise_shards import layerwise_shards
-from lgcn.workers import connected
-from tests.conftest import make_graph
-from tests.training.test_layerwise_shards import cut, model_of, parts_of
-
-graph = make_graph(40, 0.15, weighted=True)
-shards = cut(graph, parts_of(40, 3))
-with connected(timeout=60) as workers:
-    mine = shards[workers.rank :: workers.size]
+def _of_rank(workers: Workers) -> list[Tensor]:
+    shards = cut(make_graph(40, 0.15, weighted=True), parts_of(40, 3))
     model = model_of({"batch_norm": "batch"})
-    torch.save(layerwise_shards(model, mine, workers), f"{sys.argv[1]}/{workers.rank}.pt")
-"""
+    return layerwise_shards(model, shards[workers.rank :: workers.size], workers)
 
 
-def test_two_processes(random_graph: RandomGraph, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-    command = [sys.executable, "-c", PROCESS, str(tmp_path)]
-    processes = [
-        subprocess.Popen(command, env=os.environ | shared | {"RANK": str(rank)}, cwd=ROOT)
-        for rank in range(2)
-    ]
-    try:
-        assert [process.wait(90) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-    graph = random_graph(40, 0.15, weighted=True)
-    found = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
-    shards = cut(graph, parts_of(40, 3))
-    rows = together(shards, [found[0][0], found[1][0], found[0][1]])
+def test_two_processes() -> None:
+    first, second = run_workers(_of_rank, 2)
+    graph = make_graph(40, 0.15, weighted=True)
+    rows = together(cut(graph, parts_of(40, 3)), [first[0], second[0], first[1]])
     assert_same(rows, layerwise(model_of({"batch_norm": "batch"}), graph))

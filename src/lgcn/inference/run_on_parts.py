@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,21 +26,9 @@ from lgcn.workers import Workers, together
 
 if TYPE_CHECKING:
     from lgcn.inference.trained_run import TrainedRun
-    from lgcn.partition import Shard
+    from lgcn.partition import Partition, Shard
 
 MEMORY = "2GB"
-
-
-class Parts(Protocol):
-    """What is needed of an `lgcn.partition.Partition`."""
-
-    name: str
-    num_parts: int
-    header: dict[str, Any]
-
-    def shard(self, number: int) -> Shard:
-        """Opens one shard."""
-        ...
 
 
 class RunOnParts:
@@ -54,7 +42,7 @@ class RunOnParts:
         workers: The processes. (default: this one alone)
     """
 
-    def __init__(self, run: TrainedRun, parts: Parts, workers: Workers | None = None) -> None:
+    def __init__(self, run: TrainedRun, parts: Partition, workers: Workers | None = None) -> None:
         self.run, self.parts = run, parts
         self.workers = Workers() if workers is None else workers
         check_shards_suffice(run.spec, f"the model of {run.folder}")
@@ -63,7 +51,7 @@ class RunOnParts:
         self.workers.agree(
             {
                 "the version": __version__,
-                "the partition": parts.header.get("sha256"),
+                "the partition": parts.header["sha256"],
                 "the model": _digest(self.model),
             }
         )
@@ -90,11 +78,12 @@ class RunOnParts:
             truth, unlabelled_only, abstain_below: See
                 `lgcn.inference.trained_run.TrainedRun.predictions`.
             memory: Memory that each process may take. (default: `"2GB"`)
-            on_progress: Called after each block of rows. (default: none)
+            on_progress: Called after each block of rows, on the first rank. (default: none)
 
         Returns:
             What all ranks have written.
         """
+        on_progress = on_progress if self.workers.is_first else None
         decision = self.run.decision(abstain_below)
         folder = self._folder(path, "predictions")
         written = [0, 0]
@@ -130,6 +119,7 @@ class RunOnParts:
         Returns:
             The number of nodes of all parts, and the width.
         """
+        on_progress = on_progress if self.workers.is_first else None
         folder = self._folder(path, "embeddings")
         every = shard_embeddings(
             self.model, self.shards, self.workers, layer, memory=memory, on_progress=on_progress
@@ -153,6 +143,7 @@ class RunOnParts:
         Returns:
             See `lgcn.inference.evaluation.Evaluation`; `None` on all ranks but the first.
         """
+        on_progress = on_progress if self.workers.is_first else None
         limit = parse_memory(MEMORY if memory is None else memory)
         every = self._scores(memory, on_progress)
         name = self.parts.name
