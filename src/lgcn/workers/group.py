@@ -21,6 +21,8 @@ from torch import Tensor
 from lgcn.errors import LGCNError, UsageError, first_line_of
 
 TIMEOUT = 300.0  # seconds; the default limit of a wait
+# How often the group was started again. torchrun sets it, and `lgcn.workers.ray_group`.
+RESTARTS = "TORCHELASTIC_RESTART_COUNT"
 
 
 class WorkerError(LGCNError):
@@ -175,3 +177,9 @@ def connected(timeout: float = TIMEOUT) -> Iterator[Workers]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def is_restart() -> bool:
+    """Whether torchrun or Ray started the group again, after a worker or node disappeared."""
+    count = os.environ.get(RESTARTS, "0")
+    return count.isdecimal() and int(count) > 0
