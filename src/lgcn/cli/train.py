@@ -3,7 +3,7 @@
 import math
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,9 +14,15 @@ from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
 from lgcn.cli.score_tables import print_scores
 from lgcn.cli.table_flags import takes_tables
+from lgcn.cli.train_on_ray import RayFlags, train_on_ray
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import metric_text
 from lgcn.utils.progress import epoch_progress
+
+if TYPE_CHECKING:
+    from lgcn.training.prepare import PreparedTraining
+
+CLUSTER = "Several processes"
 
 
 @takes_tables
@@ -117,11 +123,51 @@ def train(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Show no progress and no estimate.")
     ] = False,
+    ray: Annotated[
+        bool,
+        typer.Option(
+            "--ray",
+            help="Train in several processes that Ray Train places, connects and restarts. Needs "
+            "the extra ray.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|auto",
+            help="The Ray cluster. Default: this machine alone.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|MIN-MAX",
+            help="Number of processes. With a range, the training goes on with fewer when nodes "
+            "disappear. Default: 1.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="CPUs of each process. Default: 1.", rich_help_panel=CLUSTER),
+    ] = None,
+    max_failures: Annotated[
+        int | None,
+        typer.Option(
+            help="How often the processes are started again when one of them disappears. The run "
+            "resumes from its last checkpoint. Default: 3.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
     root: Root = None,
     as_json: Json = False,
     tables: dict[str, Any],
 ) -> None:
     """Train a model on your own tables, a graph store or a data set, and score it."""
+    group = RayFlags(address, workers, threads, max_failures)
+    group.check(ray)
     from lgcn.datasets.graph_source import choose_source
     from lgcn.training.prepare import prepare_training, read_settings
 
@@ -131,25 +177,16 @@ def train(
     flags |= {"class_weight": _class_weight(class_weight or [])}
     flags |= {"threshold": _number_or_word(threshold)}
     flags |= {"structural_features": structural_features, "positions": positions}
+    given = read_settings(config, set_ or [], **flags)
     prepared = prepare_training(
-        read_settings(config, set_ or [], **flags),
+        given,
         source=choose_source(dataset, store=store, **tables),
         out=folder,
         resume=resume,
         overwrite=overwrite,
         root=root,
     )
-    limits = prepared.settings.optimisation
-    with epoch_progress(
-        limits.max_epochs,
-        limits.patience,
-        max_steps=limits.max_steps,
-        show=not quiet,
-        console=err,
-        words="shell",
-    ) as progress:
-        start = None if progress is None else progress.start
-        record = prepared.train(progress, start, None if quiet else print_member)
+    record = train_on_ray(prepared, given, group, quiet) if ray else _train_here(prepared, quiet)
     record = {key: value for key, value in record.items() if key != "history"}
     metrics = prepared.run.metrics()
     if as_json:
@@ -161,6 +198,20 @@ def train(
     saved = str(record["out"])
     print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output FILE.csv")
     print_line(f"look at it: lgcn report {shlex.quote(saved)}")
+
+
+def _train_here(prepared: "PreparedTraining", quiet: bool) -> dict[str, Any]:
+    limits = prepared.settings.optimisation
+    with epoch_progress(
+        limits.max_epochs,
+        limits.patience,
+        max_steps=limits.max_steps,
+        show=not quiet,
+        console=err,
+        words="shell",
+    ) as progress:
+        start = None if progress is None else progress.start
+        return prepared.train(progress, start, None if quiet else print_member)
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:

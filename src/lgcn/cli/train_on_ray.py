@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lgcn.cli.output import err, print_note
@@ -30,63 +31,70 @@ def workers_range(text: str) -> tuple[int, int]:
     return least, most
 
 
-def check_ray_flags(ray: bool, **flags: Any) -> None:
-    """Raises UsageError if a flag that belongs to --ray is given without it, or is wrong."""
-    given = [name for name, value in flags.items() if value is not None]
-    if given and not ray:
-        raise UsageError(f"--{given[0].replace('_', '-')} needs --ray")
-    for name, least in (("threads", 1), ("max_failures", 0)):
-        value = flags.get(name)
-        if value is not None and value < least:
-            flag = name.replace("_", "-")
-            raise UsageError(f"--{flag} must be at least {least}, got {value}")
-    if flags.get("address") is not None:
-        from lgcn.workers.ray_cluster import check_address
+@dataclass(frozen=True)
+class RayFlags:
+    """The flags that belong to --ray, as they were given."""
 
-        check_address(flags["address"])
+    address: str | None = None
+    workers: str | None = None
+    threads: int | None = None
+    max_failures: int | None = None
+
+    def check(self, ray: bool) -> None:
+        """Raises UsageError if one is wrong, or given without --ray."""
+        given = [name for name, value in vars(self).items() if value is not None]
+        if given and not ray:
+            raise UsageError(f"{_flag(given[0])} needs --ray")
+        for name, least in (("threads", 1), ("max_failures", 0)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UsageError(f"{_flag(name)} must be at least {least}, got {value}")
+        workers_range(self.workers or "1")
+        if self.address is not None:
+            from lgcn.workers.ray_cluster import check_address
+
+            check_address(self.address)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def train_on_ray(
-    prepared: PreparedTraining,
-    *,
-    workers: str | None,
-    threads: int | None,
-    address: str | None,
-    max_failures: int | None,
-    quiet: bool,
+    prepared: PreparedTraining, given: Mapping[str, Any], flags: RayFlags, quiet: bool
 ) -> dict[str, Any]:
     """Trains what is prepared in a group of workers, and returns the record.
 
     Args:
         prepared: The training. Its settings, folder and data are checked on this machine first.
-        workers: Their number, or a range.
-        threads: CPUs of a worker.
-        address: The cluster.
-        max_failures: How often the group is started again.
+        given: The settings as they were given: others may still depend on the graph.
+        flags: The cluster and the group.
         quiet: Whether to show no progress.
     """
-    least, most = workers_range(workers or "1")
+    least, most = workers_range(flags.workers or "1")
     from lgcn.training.ray_worker import train_in_group
     from lgcn.workers.ray_group import GroupSize, run_group
 
     settings = prepared.settings
-    size = GroupSize(least, most, threads or 1, settings.hardware.device == "cuda")
+    size = GroupSize(least, most, flags.threads or 1, settings.hardware.device == "cuda")
     return run_group(
         train_in_group,
-        job_of(prepared, quiet),
+        job_of(prepared, given, quiet),
         size,
         shared=prepared.run.folder.absolute().parent,
-        address=address,
-        max_failures=RESTARTS if max_failures is None else max_failures,
+        address=flags.address,
+        max_failures=RESTARTS if flags.max_failures is None else flags.max_failures,
         on_line=_show,
     )
 
 
-def job_of(prepared: PreparedTraining, quiet: bool) -> dict[str, Any]:
+def job_of(prepared: PreparedTraining, given: Mapping[str, Any], quiet: bool) -> dict[str, Any]:
     """What a worker needs to prepare the same training, as JSON."""
+    from lgcn.training.ray_worker import run_stamp
+
     source = prepared.source
     return {
-        "settings": _plain(prepared.settings.to_dict()),
+        "settings": _plain(given),
         "dataset": source.dataset,
         "options": _plain(source.options),
         "root": None if source.root is None else str(source.root),
@@ -94,6 +102,7 @@ def job_of(prepared: PreparedTraining, quiet: bool) -> dict[str, Any]:
         "resume": prepared.resume,
         "overwrite": prepared.overwrite,
         "quiet": quiet,
+        "before": run_stamp(prepared.run.folder),
     }
 
 

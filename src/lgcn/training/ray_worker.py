@@ -6,7 +6,8 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO, cast
 
 from lgcn.workers import Workers, is_restart
 
@@ -18,7 +19,7 @@ def train_in_group(
 
     Args:
         settings: The training as JSON: `settings`, `dataset`, `options`, `root`, `out`, `resume`,
-            `overwrite` and `quiet`.
+            `overwrite`, `quiet`, and `before`, the `run_stamp` of `out`.
         workers: The group.
         post: Called by rank 0 with lines of progress and with notes.
     """
@@ -26,11 +27,12 @@ def train_in_group(
 
     from lgcn.datasets.graph_source import GraphSource
     from lgcn.training.prepare import prepare_training
-    from lgcn.training.run_folder import Run
     from lgcn.utils.progress import epoch_progress
 
-    # After a restart the run goes on; rank 0 looks, so that all ranks do the same.
-    started = workers.share(Run(settings["out"]).started, "whether the run has started")
+    # After a restart the run goes on, unless it is still the one that was to be replaced. Rank 0
+    # looks, so that all ranks do the same.
+    started = run_stamp(settings["out"]) not in (None, settings["before"])
+    started = workers.share(started, "whether the run has started")
     resume = settings["resume"] or (is_restart() and started)
     with _notes(post if workers.is_first else None):
         prepared = prepare_training(
@@ -48,12 +50,21 @@ def train_in_group(
             limits.patience,
             max_steps=limits.max_steps,
             show=workers.is_first and not settings["quiet"],
-            console=Console(file=_Lines(post), width=1000, highlight=False),
+            console=Console(file=cast(TextIO, _Lines(post)), width=1000, highlight=False),
             words="shell",
         ) as progress:
             start = None if progress is None else progress.start
             record = prepared.train(progress, start, workers=workers)
     return {key: value for key, value in record.items() if key != "history"}
+
+
+def run_stamp(folder: str | Path) -> list[int] | None:
+    """Identifies the run in a folder: each has its own `run.json`, which is never changed."""
+    try:
+        status = (Path(folder) / "run.json").stat()
+    except OSError:
+        return None
+    return [status.st_ino, status.st_mtime_ns, status.st_size]
 
 
 class _Lines(io.TextIOBase):
@@ -71,13 +82,12 @@ class _Lines(io.TextIOBase):
 
 @contextmanager
 def _notes(post: Callable[[str, str], None] | None) -> Iterator[None]:
-    """Warnings of the library within the block are posted, once each; those of others are not."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            texts = [str(one.message) for one in found if one.category is UserWarning]
-            for text in dict.fromkeys(texts) if post is not None else ():
-                assert post is not None
-                post("note", text)
+    """Warnings of the library within the block are posted; those of others are not."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if post is not None and category is UserWarning:
+            post("note", str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
