@@ -14,8 +14,9 @@ from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import predict
 from lgcn.sampling import NeighborLoader
-from lgcn.training import Run, State, checks, evaluate, loop, train
+from lgcn.training import Run, State, checks, evaluate, train
 from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
+from lgcn.training.evaluation import evaluation_graphs
 from lgcn.training.loop import train_epochs
 from lgcn.training.setup import make_loader
 
@@ -254,7 +255,7 @@ def test_training_loss_is_that_of_the_training_nodes_alone():
 
 
 def test_evaluation_is_on_whole_graphs_that_have_something_to_score():
-    parts = loop.evaluation_graphs(several_graphs(), settings())
+    parts = evaluation_graphs(several_graphs(), settings())
     assert [part.num_nodes for part in parts] == [60, 60]
     assert bool(parts[0].val_mask.all())
     assert bool(parts[1].test_mask.all())
@@ -263,12 +264,12 @@ def test_evaluation_is_on_whole_graphs_that_have_something_to_score():
 def test_evaluation_on_sub_graphs_takes_each_splits_surroundings():
     graph = small_graph()
     config = settings(evaluate_on="subgraph", max_hops=0)
-    val, test = loop.evaluation_graphs(graph, config)
+    val, test = evaluation_graphs(graph, config)
     assert torch.equal(val.n_id, graph.val_mask.nonzero().squeeze(1))
     assert torch.equal(test.n_id, graph.test_mask.nonzero().squeeze(1))
     assert val.test_mask is None
     assert test.val_mask is None
-    one_hop = loop.evaluation_graphs(graph, config.replace(max_hops=1))
+    one_hop = evaluation_graphs(graph, config.replace(max_hops=1))
     assert val.num_nodes < one_hop[0].num_nodes
     record = train(graph, config.replace(max_epochs=2)).record
     assert record["test_score"] is not None
