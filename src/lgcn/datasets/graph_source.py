@@ -67,7 +67,7 @@ class GraphSource:
         ]
         named: list[Any] = {
             "tables": tables,
-            **dict.fromkeys(IN_FOLDERS, [self.options.get("path")]),
+            **{kind: [self.options.get("path")] for kind in IN_FOLDERS},
         }.get(self.dataset, [self.dataset] if self.dataset.endswith(".npz") else [])
         paths = [Path(path) for path in named if isinstance(path, str | Path)]
         return next((path for path in paths if not path.exists()), None)

@@ -183,8 +183,8 @@ def prepare_in_group(
 
     if out is None:
         raise UsageError(
-            "training on several workers needs out=, the folder of the run, so that they can resume "
-            "it after a restart"
+            "training on several workers needs out=, the folder of the run, so that they can "
+            "resume it after a restart"
         )
     shared = None
     with together(workers, "preparing the training"):
