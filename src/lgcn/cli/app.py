@@ -32,7 +32,7 @@ from lgcn.cli.train import train
 from lgcn.cli.warmup import warmup
 from lgcn.cli.words import Command, in_flags
 from lgcn.errors import Interrupted, LGCNError, first_line_of, ran_out_of_memory
-from lgcn.workers.launched import launched
+from lgcn.workers.launcher import launched
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
 # if another program uses a core. OpenMP reads this when torch is imported, hence here.
