@@ -17,6 +17,7 @@ from lgcn.partition.methods import assign, choose_method
 from lgcn.partition.new_partition_checks import check_new_partition
 from lgcn.partition.shard_files import ShardFiles
 from lgcn.partition.statistics import graph_statistics
+from lgcn.store.checked_files import read_header
 from lgcn.store.format import header_digest
 from lgcn.store.new_folder import NewFolder, plain_errors
 from lgcn.store.open_store import Store, open_store
@@ -70,9 +71,9 @@ def write_partition(
     )
     progress = on_progress or (lambda *_: None)
     with PeakMemory() as peak, NewFolder(out, overwrite=overwrite, kind=PARTITION) as place:
+        budget = _Budget(ceiling, read_header(Path(store))[0]["num_nodes"])
         progress("check the store", 0, 0)
         opened = open_store(store)
-        budget = _Budget(ceiling, opened.graph.num_nodes)
         method = choose_method(opened, method, budget.left())
         block = min(_LARGEST_BLOCK, budget.left() // 8)
         part = assign(opened, num_parts, method, seed, block=block, on_progress=progress)
