@@ -6,8 +6,8 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.graph.metis import metis_parts
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.start_nodes import root_weights
 
@@ -50,7 +50,9 @@ class ClusterLoader(BatchLoader):
         self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
         self.clusters_per_subgraph = clusters_per_subgraph
         num_clusters = -(-graph.num_nodes * clusters_per_subgraph // max_nodes)
-        cluster = partition(graph, min(num_clusters, graph.num_nodes), self.seed)
+        cluster = metis_parts(
+            graph, min(num_clusters, graph.num_nodes), self.seed, "sampler=clusters"
+        )
         self._order = np.argsort(cluster, kind="stable")  # the nodes by cluster, sorted in each
         self._starts = np.searchsorted(cluster[self._order], np.arange(cluster.max() + 2))
         self._served = np.unique(cluster[self.roots.numpy()])
@@ -72,32 +74,3 @@ class ClusterLoader(BatchLoader):
         weights = np.broadcast_to(len(self) / roots.size, roots.shape)
         weight = root_weights(nodes, roots, weights)
         return replace(subgraph, node_weight=weight)
-
-
-def partition(graph: Graph, num_clusters: int, seed: int) -> Any:
-    """The cluster of each node by METIS: clusters of about equal size with few edges between them.
-
-    The direction of edges is ignored.
-    """
-    try:
-        import pymetis
-    except ImportError as error:
-        raise UsageError(
-            "sampler=clusters needs METIS, which is not installed: pip install 'lgcn[metis]'"
-        ) from error
-    if num_clusters <= 1:
-        return np.zeros(graph.num_nodes, np.int64)
-    from scipy.sparse import csr_array
-
-    source = graph.col.cpu().numpy()
-    target = np.repeat(np.arange(graph.num_nodes), graph.rowptr.diff().cpu().numpy())
-    source, target = source[source != target], target[source != target]
-    entries = (np.ones(source.size, bool), (target, source))
-    matrix = csr_array(entries, shape=(graph.num_nodes, graph.num_nodes))
-    both = matrix + matrix.T
-    _, cluster = pymetis.part_graph(
-        num_clusters,
-        pymetis.CSRAdjacency(both.indptr.astype(np.int64), both.indices.astype(np.int64)),
-        options=pymetis.Options(seed=seed % 2**31),
-    )
-    return np.asarray(cluster, np.int64)
