@@ -183,9 +183,15 @@ class Batch:
         return cls(source, graph, moved(nodes, device, pinned), y, weight)
 
     def tensors(self) -> list[Tensor]:
-        """All tensors on the device."""
+        """All tensors on the device; of a sparse one, the three that it consists of."""
         of_graph = [getattr(self.graph, f.name) for f in fields(self.graph)]
-        return [t for t in (self.nodes, self.y, self.weight, *of_graph) if isinstance(t, Tensor)]
+        found: list[Tensor] = []
+        for one in (self.nodes, self.y, self.weight, *of_graph):
+            if isinstance(one, Tensor) and one.layout == torch.sparse_csr:
+                found += [one.crow_indices(), one.col_indices(), one.values()]
+            elif isinstance(one, Tensor):
+                found.append(one)
+        return found
 
 
 def training_nodes(source: Graph) -> tuple[Tensor, Tensor | None]:
