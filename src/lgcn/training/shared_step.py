@@ -54,7 +54,6 @@ class SharedStep(Step):
     ) -> None:
         super().__init__(model, optimizer, settings, device, False, generators)
         self.stream = None  # nothing is replayed
-        self.prefetch = None  # a batch's weights depend on those of all workers
         self.workers = workers
         self.epoch = 0
         self.part: Module = _PartOfLoss(self)

@@ -1,10 +1,7 @@
 """One step of training: forward, loss, backward, optimiser."""
 
-import contextlib
-from collections.abc import Generator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,11 +10,9 @@ from torch.optim import Optimizer
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.graph.graph import moved
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
-from lgcn.training.prefetch import Prefetch
 from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
 from lgcn.utils.out_of_memory import needs_memory
@@ -63,9 +58,6 @@ class Step:
             captures = fixed and can_capture(model, settings)
             self.stream = CudaStream(device, self.generators, captures)
         self._kept: dict[int, Batch] = {}
-        self.prefetch: Prefetch[Graph, Batch] | None = None
-        if device.type == "cuda" and not fixed:
-            self.prefetch = Prefetch(self._pinned_batch, device)
 
     def begin_epoch(self, epoch: int) -> None:
         """Seeds the generators, and sets the weight of the agreement, which grows with epochs."""
@@ -74,11 +66,6 @@ class Step:
         weight = self.settings.optimisation.agreement
         if weight:
             self.agreement_weight.fill_(agreement_weight(weight, epoch))
-
-    def ahead(self, sources: Generator[Any]) -> Generator[Any]:
-        """The same batches. On a GPU, the next ones are brought there in the meantime."""
-        with contextlib.closing(sources):
-            yield from sources if self.prefetch is None else self.prefetch.ahead(sources)
 
     def __call__(self, source: Graph) -> Tensor | None:
         """Trains on a batch.
@@ -128,18 +115,10 @@ class Step:
     def _batch(self, source: Graph) -> "Batch":
         if id(source) in self._kept:
             return self._kept[id(source)]
-        batch = None if self.prefetch is None else self.prefetch.take(source)
-        if batch is None:
-            batch = Batch.of(source, self.device)
-        elif self.stream is not None:  # its memory must not be used again before the step ends
-            for tensor in batch.tensors():
-                tensor.record_stream(self.stream.stream)
+        batch = Batch.of(source, self.device)
         if self.fixed:
             self._kept[id(source)] = batch
         return batch
-
-    def _pinned_batch(self, source: Graph) -> "Batch":
-        return Batch.of(source, self.device, pinned=True)
 
 
 @dataclass
@@ -154,14 +133,7 @@ class Batch:
     capture: Capture = field(default_factory=Capture)
 
     @classmethod
-    def of(
-        cls,
-        source: Graph,
-        device: torch.device,
-        total: float | None = None,
-        *,
-        pinned: bool = False,
-    ) -> "Batch":
+    def of(cls, source: Graph, device: torch.device, total: float | None = None) -> "Batch":
         """The batch of a graph.
 
         Args:
@@ -169,7 +141,6 @@ class Batch:
             device: Where to compute.
             total: What weights are divided by. (default: the sum of the weights, or nothing if the
                 graph has weights of start nodes, which make the sum of losses a mean)
-            pinned: Copy from pinned memory, without waiting. (default: `False`)
         """
         assert source.y is not None
         nodes, weight = training_nodes(source)
@@ -177,21 +148,9 @@ class Batch:
             weight = (torch.ones(len(nodes)) if weight is None else weight) / total
         elif weight is not None and source.node_weight is None:
             weight = weight / weight.sum()
-        graph = _with_float_features(source).to(device, pinned=pinned)
-        y = moved(source.y[nodes], device, pinned)
-        weight = None if weight is None else moved(weight, device, pinned)
-        return cls(source, graph, moved(nodes, device, pinned), y, weight)
-
-    def tensors(self) -> list[Tensor]:
-        """All tensors on the device; of a sparse one, the three that it consists of."""
-        of_graph = [getattr(self.graph, f.name) for f in fields(self.graph)]
-        found: list[Tensor] = []
-        for one in (self.nodes, self.y, self.weight, *of_graph):
-            if isinstance(one, Tensor) and one.layout == torch.sparse_csr:
-                found += [one.crow_indices(), one.col_indices(), one.values()]
-            elif isinstance(one, Tensor):
-                found.append(one)
-        return found
+        y = source.y[nodes].to(device)
+        weight = None if weight is None else weight.to(device)
+        return cls(source, _with_float_features(source).to(device), nodes.to(device), y, weight)
 
 
 def training_nodes(source: Graph) -> tuple[Tensor, Tensor | None]:
