@@ -44,8 +44,8 @@ CLUSTER_MEMORY = 8 * 10**9
 # Nodes of a sub-graph per start node. With a quarter of the nodes as start nodes, sub-graphs of
 # large graphs hold few of a node's neighbours, and prediction, which sees all, is worse for it.
 ROOM = 40
-# The same for networks that average over several steps. Only start nodes are scored then, which have
-# their surroundings, and with few labels all of them fit (docs/evidence/scaling.md).
+# The same for networks that average over several steps. Only start nodes are scored then, which
+# have their surroundings, and with few labels all of them fit (docs/evidence/scaling.md).
 DIFFUSION_ROOM = 10
 # labels=auto calls labels many from this number of training nodes per class on.
 MANY_LABELS = 400
