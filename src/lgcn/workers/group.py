@@ -8,7 +8,8 @@ pickles.
 from __future__ import annotations
 
 import json
-import os
+import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lgcn.errors import LGCNError, UsageError, first_line_of
+from lgcn.workers.board import Board
 
 TIMEOUT = 300.0  # seconds; the default limit of a wait
 
@@ -35,10 +37,14 @@ class Workers:
     Attributes:
         rank: The number of this process, from 0.
         size: The number of processes.
+        timeout: Seconds that a wait may take.
+        board: What the ranks leave for each other, for errors. (default: nothing)
     """
 
-    def __init__(self, rank: int = 0, size: int = 1, timeout: float = TIMEOUT) -> None:
-        self.rank, self.size, self.timeout = rank, size, timeout
+    def __init__(
+        self, rank: int = 0, size: int = 1, timeout: float = TIMEOUT, board: Board | None = None
+    ) -> None:
+        self.rank, self.size, self.timeout, self.board = rank, size, timeout, board
 
     @property
     def is_first(self) -> bool:
@@ -50,7 +56,7 @@ class Workers:
         if self.size == 1:
             return tensor
         total = tensor.clone()
-        with self._waiting(what):
+        with self.waiting(what):
             dist.all_reduce(total)
         return total
 
@@ -60,7 +66,7 @@ class Workers:
             return message
         data = _bytes(message) if self.rank == source else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor([data.numel()])
-        with self._waiting(what):
+        with self.waiting(what):
             dist.broadcast(length, source)
             if self.rank != source:
                 data = torch.empty(int(length), dtype=torch.uint8)
@@ -85,7 +91,7 @@ class Workers:
             return [parts[0]]
         counts = torch.tensor([part.shape[0] for part in parts])
         received = torch.empty_like(counts)
-        with self._waiting(what):
+        with self.waiting(what):
             dist.all_to_all_single(received, counts)
             sizes = received.tolist()
             found = [
@@ -126,14 +132,40 @@ class Workers:
                     )
 
     @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def waiting(self, what: str) -> Iterator[None]:
+        """Turns a failed wait for other ranks into a WorkerError that says who waited for what.
+
+        Every method waits within such a block. DDP's gradients need their own.
+        """
+        if self.board is not None:
+            self.board.waits(what)
+        started = time.monotonic()
         try:
             yield
-        except (RuntimeError, dist.DistError) as error:
+        except RuntimeError as error:
+            if not _is_of_network(error):
+                raise
+            seconds = time.monotonic() - started
+            explanation = "" if self.board is None else self.board.explanation()
             raise WorkerError(
-                f"rank {self.rank} of {self.size} waited for {what} for up to {self.timeout:g} s, "
-                f"in vain: another rank stopped, or did not answer ({first_line_of(error)})"
+                f"rank {self.rank} of {self.size} waited {seconds:.1f} s for {what}, in vain: "
+                f"{explanation or 'another rank stopped, or did not answer'} ({reason(error)}; a "
+                f"wait may take {self.timeout:g} s)"
             ) from error
+
+
+def reason(error: BaseException) -> str:
+    """What torch says about a broken connection, without its place in the source and advice."""
+    text = re.sub(r"^.*?\[/\S+\] ", "", first_line_of(error))
+    return text.split(". ")[0].strip()
+
+
+def _is_of_network(error: RuntimeError) -> bool:
+    """Whether an error is of torch.distributed. Those of gloo have no class of their own."""
+    return (
+        isinstance(error, dist.DistError)
+        or re.search(r"gloo|[Cc]onnect|[Tt]imed? ?out|process ?group", str(error)) is not None
+    )
 
 
 def _bytes(message: Any) -> Tensor:
@@ -142,36 +174,3 @@ def _bytes(message: Any) -> Tensor:
 
 def _message(data: Tensor) -> Any:
     return json.loads(bytes(data.numpy()))
-
-
-@contextmanager
-def connected(timeout: float = TIMEOUT) -> Iterator[Workers]:
-    """The group that torchrun, or another launcher with its environment variables, started.
-
-    A process without these variables is alone. A group that exists already, such as Ray Train's,
-    is used as it is.
-
-    Args:
-        timeout: Seconds that a wait may take. (default: 300)
-    """
-    if dist.is_available() and dist.is_initialized():
-        yield Workers(dist.get_rank(), dist.get_world_size(), timeout)
-        return
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
-        yield Workers(timeout=timeout)
-        return
-    rank = int(os.environ["RANK"])
-    try:
-        dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
-    except (RuntimeError, dist.DistError, ValueError) as error:
-        where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        raise WorkerError(
-            f"rank {rank} of {size} could not reach the others at {where} within {timeout:g} s: "
-            f"{first_line_of(error)}. Check the address, the port, and that all ranks started"
-        ) from error
-    try:
-        yield Workers(rank, size, timeout)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
