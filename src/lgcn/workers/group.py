@@ -156,7 +156,7 @@ class Workers:
 
 def reason(error: BaseException) -> str:
     """What torch says about a broken connection, without its place in the source and advice."""
-    text = re.sub(r"^.*?\[/\S+\] ", "", first_line_of(error))
+    text = re.sub(r"^.*?\[/\S+\] |^.* message: ", "", first_line_of(error))
     return text.split(". ")[0].strip()
 
 
