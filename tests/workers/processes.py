@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import pickle
 import signal
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -255,6 +257,10 @@ def _context() -> Any:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(ROOT) not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*paths, str(ROOT)]))
+    # Importing kernels starts Numba's threads, and those of OpenMP do not work in a fork.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_THREADING_LAYER", "workqueue")
+        multiprocessing.forkserver.ensure_running()
     return context
 
 

@@ -23,6 +23,8 @@ from lgcn.errors import LGCNError, UsageError, first_line_of
 from lgcn.workers.board import Board
 
 TIMEOUT = 300.0  # seconds; the default limit of a wait
+# What errors of communication name; torch has no class of its own for those of gloo.
+_NETWORK = re.compile("gloo|nccl|connection|timed out|timeout|peer|socket", re.IGNORECASE)
 
 
 class WorkerError(LGCNError):
@@ -161,11 +163,7 @@ def reason(error: BaseException) -> str:
 
 
 def _is_of_network(error: RuntimeError) -> bool:
-    """Whether an error is of torch.distributed. Those of gloo have no class of their own."""
-    return (
-        isinstance(error, dist.DistError)
-        or re.search(r"gloo|[Cc]onnect|[Tt]imed? ?out|process ?group", str(error)) is not None
-    )
+    return isinstance(error, dist.DistError) or _NETWORK.search(str(error)) is not None
 
 
 def _bytes(message: Any) -> Tensor:
