@@ -16,9 +16,9 @@ from lgcn.inference.embeddings import write_embeddings
 from lgcn.inference.evaluation import Evaluation, evaluate_scored, scoring_of
 from lgcn.inference.output_folder import check_output_folder, file_of_part
 from lgcn.inference.predictions import Written, write_predictions
-from lgcn.inference.scored_nodes import scored_nodes
 from lgcn.inference.shard_scores import check_shards_suffice, shard_embeddings, shard_scores
 from lgcn.inference.truth import Truth
+from lgcn.training.scored_nodes import scored_nodes
 from lgcn.training.split_file import split_of
 from lgcn.utils.progress import OnProgress
 from lgcn.utils.sizes import parse_memory
