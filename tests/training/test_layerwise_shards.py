@@ -112,8 +112,13 @@ def test_equals_the_whole_graph(
 @pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize("num_parts", [1, 2, 5])
 def test_any_number_of_parts_on_any_number_of_ranks(
-    random_graph: RandomGraph, num_parts: int, size: int, dtype: torch.dtype
+    random_graph: RandomGraph,
+    num_parts: int,
+    size: int,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("lgcn.partition.border.HALO_BLOCK", 3)
     graph = random_graph(40, 0.15, weighted=True)
     model = model_of({"batch_norm": "batch"}, dtype)
     shards = cut(graph, parts_of(40, num_parts, seed=1))
