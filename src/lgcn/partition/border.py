@@ -19,7 +19,7 @@ from lgcn.utils.limits import MAX_INT32
 from lgcn.utils.row_blocks import row_blocks
 from lgcn.workers import Workers, together
 
-HALO_BLOCK = 2**20  # nodes
+HALO_BLOCK = 2**18  # nodes
 
 
 class Border:
