@@ -417,21 +417,26 @@ class Graph:
             return graphs[0]
         return Graph(**concat_fields(graphs))
 
-    def to(self, device: torch.device | str) -> Graph:
-        """Returns the graph with all tensors on `device`."""
+    def to(self, device: torch.device | str, *, pinned: bool = False) -> Graph:
+        """Returns the graph with all tensors on `device`.
+
+        Args:
+            device: The device.
+            pinned: Copy to a GPU from pinned memory, without waiting for it. (default: `False`)
+        """
         device = torch.device(device)
         if self.rowptr.device == device:
             return self
-        moved = {
-            f.name: getattr(self, f.name).to(device)
+        on_device: dict[str, Any] = {
+            f.name: moved(getattr(self, f.name), device, pinned)
             for f in fields(self)
             if isinstance(getattr(self, f.name), Tensor)
         }
         # A store has two types of numbers, but the operators on another device take one.
-        moved["rowptr"], moved["col"] = one_index_dtype(moved["rowptr"], moved["col"])
-        trusted = self._adjacency.trusted
-        adjacency = Adjacency(moved["rowptr"], moved["col"], trusted=trusted)
-        return replace(self, **moved, _adjacency=adjacency)
+        rowptr, col = one_index_dtype(on_device["rowptr"], on_device["col"])
+        on_device |= {"rowptr": rowptr, "col": col}
+        adjacency = Adjacency(rowptr, col, trusted=self._adjacency.trusted)
+        return replace(self, **on_device, _adjacency=adjacency)
 
     def separate(self) -> list[Graph]:
         """Returns the separate graphs that this one consists of, see `ptr` and `concat`."""
@@ -449,6 +454,13 @@ class Graph:
             f"Graph(name={self.name!r}, num_nodes={self.num_nodes}, num_edges={self.num_edges}, "
             f"num_features={self.num_features}, {labels}{graphs})"
         )
+
+
+def moved(tensor: Tensor, device: torch.device, pinned: bool) -> Tensor:
+    """A tensor on a device; if `pinned`, copied from pinned memory without waiting."""
+    if not pinned or tensor.layout != torch.strided:
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def _plain_sparse(x: Tensor) -> Tensor:

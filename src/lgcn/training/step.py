@@ -1,7 +1,10 @@
 """One step of training: forward, loss, backward, optimiser."""
 
-from dataclasses import dataclass, field, replace
+import contextlib
+from collections.abc import Generator
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,9 +13,11 @@ from torch.optim import Optimizer
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.graph.graph import moved
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
+from lgcn.training.prefetch import Prefetch
 from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
 from lgcn.utils.out_of_memory import needs_memory
@@ -57,7 +62,10 @@ class Step:
         if device.type == "cuda":
             captures = fixed and can_capture(model, settings)
             self.stream = CudaStream(device, self.generators, captures)
-        self._kept: dict[int, _Batch] = {}
+        self._kept: dict[int, Batch] = {}
+        self.prefetch: Prefetch[Graph, Batch] | None = None
+        if device.type == "cuda" and not fixed:
+            self.prefetch = Prefetch(self._pinned_batch, device)
 
     def begin_epoch(self, epoch: int) -> None:
         """Seeds the generators, and sets the weight of the agreement, which grows with epochs."""
@@ -66,6 +74,11 @@ class Step:
         weight = self.settings.optimisation.agreement
         if weight:
             self.agreement_weight.fill_(agreement_weight(weight, epoch))
+
+    def ahead(self, sources: Generator[Any]) -> Generator[Any]:
+        """The same batches. On a GPU, the next ones are brought there in the meantime."""
+        with contextlib.closing(sources):
+            yield from sources if self.prefetch is None else self.prefetch.ahead(sources)
 
     def __call__(self, source: Graph) -> Tensor | None:
         """Trains on a batch.
@@ -82,20 +95,23 @@ class Step:
                 return self._train_on(batch)
             return self.stream.run(partial(self._train_on, batch), batch.capture)
 
-    def _train_on(self, batch: "_Batch") -> Tensor:
+    def _train_on(self, batch: "Batch") -> Tensor:
         self.optimizer.zero_grad()
+        loss = self.loss(batch, self.agreement_weight)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return loss.detach()
+
+    def loss(self, batch: "Batch", agreement_weight: Tensor) -> Tensor:
+        """The mean loss of the views on the training nodes, plus their disagreement on all."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             views = [
                 self.forward(batch.graph.x, batch.graph).float()
                 for _ in range(self.settings.optimisation.views)
             ]
-            loss = self._loss(views, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return loss.detach()
+            return self._loss(views, batch, agreement_weight)
 
-    def _loss(self, views: list[Tensor], batch: "_Batch") -> Tensor:
-        """The mean loss of the views on the training nodes, plus their disagreement on all."""
+    def _loss(self, views: list[Tensor], batch: "Batch", agreement_weight: Tensor) -> Tensor:
         chosen = self.settings.optimisation
         losses = [
             metrics.loss(view.index_select(0, batch.nodes), batch.y, batch.weight) for view in views
@@ -106,20 +122,28 @@ class Step:
                 apart = deviation(views)
             else:
                 apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
-            loss = loss + self.agreement_weight * apart
+            loss = loss + agreement_weight * apart
         return loss
 
-    def _batch(self, source: Graph) -> "_Batch":
+    def _batch(self, source: Graph) -> "Batch":
         if id(source) in self._kept:
             return self._kept[id(source)]
-        batch = _Batch.of(source, self.device)
+        batch = None if self.prefetch is None else self.prefetch.take(source)
+        if batch is None:
+            batch = Batch.of(source, self.device)
+        elif self.stream is not None:  # its memory must not be used again before the step ends
+            for tensor in batch.tensors():
+                tensor.record_stream(self.stream.stream)
         if self.fixed:
             self._kept[id(source)] = batch
         return batch
 
+    def _pinned_batch(self, source: Graph) -> "Batch":
+        return Batch.of(source, self.device, pinned=True)
+
 
 @dataclass
-class _Batch:
+class Batch:
     """A batch on the device, with the numbers, labels and weights of its training nodes."""
 
     source: Graph  # kept, so that no other object gets its id
@@ -130,22 +154,57 @@ class _Batch:
     capture: Capture = field(default_factory=Capture)
 
     @classmethod
-    def of(cls, source: Graph, device: torch.device) -> "_Batch":
+    def of(
+        cls,
+        source: Graph,
+        device: torch.device,
+        total: float | None = None,
+        *,
+        pinned: bool = False,
+    ) -> "Batch":
+        """The batch of a graph.
+
+        Args:
+            source: The graph.
+            device: Where to compute.
+            total: What weights are divided by. (default: the sum of the weights, or nothing if the
+                graph has weights of start nodes, which make the sum of losses a mean)
+            pinned: Copy from pinned memory, without waiting. (default: `False`)
+        """
         assert source.y is not None
-        mask = source.train_mask
-        nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
-        weight = source.node_weight
-        if source.sample_weight is not None:
-            of_user = source.sample_weight
-            # Weights of start nodes already make the sum of losses a mean; else divide by the sum.
-            weight = of_user if weight is None else of_user * weight
-        if weight is not None:  # nodes without weight add nothing to the loss
-            nodes = nodes[weight[nodes] > 0]
-            weight = weight[nodes].to(device)
-            if source.node_weight is None:
-                weight = weight / weight.sum()
-        y = source.y[nodes].to(device)
-        return cls(source, _with_float_features(source).to(device), nodes.to(device), y, weight)
+        nodes, weight = training_nodes(source)
+        if total is not None:
+            weight = (torch.ones(len(nodes)) if weight is None else weight) / total
+        elif weight is not None and source.node_weight is None:
+            weight = weight / weight.sum()
+        graph = _with_float_features(source).to(device, pinned=pinned)
+        y = moved(source.y[nodes], device, pinned)
+        weight = None if weight is None else moved(weight, device, pinned)
+        return cls(source, graph, moved(nodes, device, pinned), y, weight)
+
+    def tensors(self) -> list[Tensor]:
+        """All tensors on the device; of a sparse one, the three that it consists of."""
+        of_graph = [getattr(self.graph, f.name) for f in fields(self.graph)]
+        found: list[Tensor] = []
+        for one in (self.nodes, self.y, self.weight, *of_graph):
+            if isinstance(one, Tensor) and one.layout == torch.sparse_csr:
+                found += [one.crow_indices(), one.col_indices(), one.values()]
+            elif isinstance(one, Tensor):
+                found.append(one)
+        return found
+
+
+def training_nodes(source: Graph) -> tuple[Tensor, Tensor | None]:
+    """The training nodes of a graph that count, and their weights if these are not all equal."""
+    mask = source.train_mask
+    nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
+    weight = source.node_weight
+    if source.sample_weight is not None:
+        weight = source.sample_weight if weight is None else source.sample_weight * weight
+    if weight is not None:  # nodes without weight add nothing to the loss
+        nodes = nodes[weight[nodes] > 0]
+        weight = weight[nodes]
+    return nodes, weight
 
 
 def _with_float_features(graph: Graph) -> Graph:
