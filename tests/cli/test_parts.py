@@ -87,3 +87,25 @@ def test_the_first_of_two_processes_prints(run_on_store: Path, parts: Path, plac
     assert json.loads(record)["nodes"] == 400
     assert second.output == ""
     assert nodes_of(place / "out") == list(range(400))
+
+
+@pytest.mark.parametrize("command", ["explain", "report"])
+def test_other_commands_need_one_piece(lgcn_, run_on_store: Path, parts: Path, command: str):
+    more = ("3",) if command == "explain" else ("--output", "r.html")
+    output = lgcn_(command, "run", *more, "--graph", "parts")
+    assert output.code == 2
+    assert "parts is a graph in parts" in output.message
+    assert "--graph" in output.message
+    assert "store=" not in output.message
+
+
+def test_a_run_on_a_graph_in_parts_needs_no_option(lgcn_, store: Path, parts: Path, place: Path):
+    short = ("--max-steps", "4", "--set", "k=4", "--set", "hidden_channels=8")
+    output = lgcn_("train", "--graph", "parts", *short, "--out", "run")
+    assert output.code == 0, output.err
+    assert lgcn_("predict", "run", "--output", "out").out == "wrote 400 predictions to out\n"
+    assert lgcn_("predict", "run", "--output", "p.csv", "--graph", "store").code == 0
+    parts.rename(place / "moved")
+    output = lgcn_("predict", "run", "--output", "out")
+    assert "if it has moved, give --graph" in output.message
+    assert lgcn_("evaluate", "run", "--graph", "moved").code == 0

@@ -55,6 +55,8 @@ def _partition(
     given: list[Any] = [one for one in (dataset, store) if one is not None]
     if not given and not tables:
         given = [run.settings.dataset_options.get("path", run.settings.dataset)]
+        if run.settings.dataset == "partition" and not is_partition(given[0]):
+            run.check_data()  # says that it has moved
     elif len(given) != 1 or tables:
         return None  # several graphs at once are refused where those in one piece are
     return Path(given[0]) if is_partition(given[0]) else None
