@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from lgcn.inference.run_on_parts import RunOnParts
     from lgcn.inference.trained_run import TrainedRun
 
+# Seconds. Others may compute a layer of a larger part; a process that ends is noticed at once.
+TIMEOUT = 1800.0
+
 
 @contextmanager
 def on_parts(
@@ -44,7 +47,7 @@ def on_parts(
     from lgcn.partition import open_partition
     from lgcn.workers import connected
 
-    with connected() as workers:
+    with connected(TIMEOUT) as workers:
         yield RunOnParts(run, open_partition(folder), workers)
 
 
