@@ -117,6 +117,29 @@ def test_killed_workers_and_tasks_are_replaced(
 
 
 @slow
+def test_a_group_goes_on_with_fewer_workers_when_a_node_is_lost(
+    run: Callable[..., Any], cluster: Any
+) -> None:
+    node = cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
+
+    cluster.wait_for_nodes()
+    sizes: list[str] = []
+
+    def on_line(text: str) -> None:
+        if text.startswith("step"):
+            sizes.append(text.split()[2])
+        if text.startswith("step 3: 3"):
+            cluster.remove_node(node, allow_graceful=False)
+
+    result, lines = run(GroupSize(1, 3), on_line=on_line, steps=60, pause=0.2)
+    assert result["steps"] == 60
+    assert result["restart"]
+    assert sizes[0] == "3,"
+    assert sizes[-1] in ("1,", "2,")
+    assert any("restart 1, with" in text for _, text in lines)
+
+
+@slow
 def test_an_error_of_the_library_ends_the_group_with_its_rank(run: Callable[..., Any]) -> None:
     with pytest.raises(DataError, match=r"^rank 1: part 7 is missing") as error:
         run(fail=2)
@@ -140,28 +163,6 @@ def test_a_group_without_room_is_an_error_within_the_time_limit(run: Callable[..
         ClusterError, match=r"no room for 3 workers with 1 CPU each for 3 s.*2 CPUs"
     ):
         run(GroupSize(3, 3), options={"room_seconds": 3})
-
-
-@slow
-def test_a_group_goes_on_with_fewer_workers_when_a_node_is_lost(
-    run: Callable[..., Any], cluster: Any
-) -> None:
-    node = cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
-
-    sizes: list[str] = []
-
-    def on_line(text: str) -> None:
-        if text.startswith("step"):
-            sizes.append(text.split()[2])
-        if text.startswith("step 3: 3"):
-            cluster.remove_node(node, allow_graceful=False)
-
-    result, lines = run(GroupSize(1, 3), on_line=on_line, steps=60, pause=0.2)
-    assert result["steps"] == 60
-    assert result["restart"]
-    assert sizes[0] == "3,"
-    assert sizes[-1] in ("1,", "2,")
-    assert any("restart 1, with" in text for _, text in lines)
 
 
 @slow
