@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +19,11 @@ from lgcn.cli.train_on_ray import RayFlags, train_on_ray
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import metric_text
 from lgcn.utils.progress import epoch_progress
+from lgcn.workers.launcher import launched
 
 if TYPE_CHECKING:
     from lgcn.training.prepare import PreparedTraining
+    from lgcn.workers import Workers
 
 CLUSTER = "Several processes"
 
@@ -169,7 +172,7 @@ def train(
     group = RayFlags(address, workers, threads, max_failures)
     group.check(ray)
     from lgcn.datasets.graph_source import choose_source
-    from lgcn.training.prepare import prepare_training, read_settings
+    from lgcn.training.prepare import prepare_in_group, prepare_training, read_settings
 
     flags: dict[str, Any] = {"preset": preset, "seed": seed, "memory": memory}
     flags |= {"max_steps": max_steps, "time_limit": time_limit}
@@ -178,15 +181,21 @@ def train(
     flags |= {"threshold": _number_or_word(threshold)}
     flags |= {"structural_features": structural_features, "positions": positions}
     given = read_settings(config, set_ or [], **flags)
-    prepared = prepare_training(
-        given,
-        source=choose_source(dataset, store=store, **tables),
-        out=folder,
-        resume=resume,
-        overwrite=overwrite,
-        root=root,
-    )
-    record = train_on_ray(prepared, given, group, quiet) if ray else _train_here(prepared, quiet)
+    source = choose_source(dataset, store=store, **tables)
+    common: dict[str, Any] = {"source": source, "out": folder, "root": root}
+    common |= {"resume": resume, "overwrite": overwrite}
+    if launched() and not ray:
+        from lgcn.workers import connected
+
+        with connected() as others:
+            prepared = prepare_in_group(given, others, **common)
+            record = _train_here(prepared, quiet or not others.is_first, others)
+        if not others.is_first:  # the first one prints
+            return
+    else:
+        prepared = prepare_training(given, **common)
+        alone = partial(_train_here, prepared, quiet)
+        record = train_on_ray(prepared, given, group, quiet) if ray else alone()
     record = {key: value for key, value in record.items() if key != "history"}
     metrics = prepared.run.metrics()
     if as_json:
@@ -196,11 +205,14 @@ def train(
     if metrics is not None:
         print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
     saved = str(record["out"])
-    print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output FILE.csv")
+    output = "FOLDER" if record["dataset"] == "partition" else "FILE.csv"
+    print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output {output}")
     print_line(f"look at it: lgcn report {shlex.quote(saved)}")
 
 
-def _train_here(prepared: "PreparedTraining", quiet: bool) -> dict[str, Any]:
+def _train_here(
+    prepared: "PreparedTraining", quiet: bool, workers: "Workers | None" = None
+) -> dict[str, Any]:
     limits = prepared.settings.optimisation
     with epoch_progress(
         limits.max_epochs,
@@ -211,7 +223,7 @@ def _train_here(prepared: "PreparedTraining", quiet: bool) -> dict[str, Any]:
         words="shell",
     ) as progress:
         start = None if progress is None else progress.start
-        return prepared.train(progress, start, None if quiet else print_member)
+        return prepared.train(progress, start, None if quiet else print_member, workers)
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:

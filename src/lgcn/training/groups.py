@@ -339,9 +339,25 @@ class SamplingSettings(Group):
         "training=auto limits them)",
     )
     subgraphs_per_batch: Int = Field(1, ge=1, description="sub-graphs in a mini-batch")
+    subgraphs_per_step: Int | None = Field(
+        None,
+        ge=1,
+        description="mini-batches whose gradients are added up in a step; several workers share "
+        "them (none: one per worker, or one per part of a partition)",
+    )
     sampler: Literal["bfs", "clusters", "walks", "neighbors"] = Field(
         "bfs",
         description="sub-graphs by Algorithm 1, METIS, random walks, or sampled neighbours",
+    )
+    clusters_per_subgraph: Int = Field(
+        4, ge=1, description="clusters that form a sub-graph, with sampler=clusters"
+    )
+    halo: int = Field(
+        0,
+        ge=0,
+        le=MAX_PARTS,
+        description="hops of neighbours around clusters that are computed but not scored, with "
+        "sampler=clusters",
     )
     fanout: Annotated[tuple[Annotated[Int, Field(ge=1)], ...], BeforeValidator(_as_tuple)] = Field(
         (25, 10),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -21,8 +22,8 @@ from torch import Tensor
 from lgcn.errors import LGCNError, UsageError, first_line_of
 
 TIMEOUT = 300.0  # seconds; the default limit of a wait
-# How often the group was started again. torchrun sets it, and `lgcn.workers.ray_group`.
-RESTARTS = "TORCHELASTIC_RESTART_COUNT"
+# What errors of communication name; torch has no class of its own for those of gloo.
+_NETWORK = re.compile("gloo|nccl|connection|timed out|timeout|peer|socket", re.IGNORECASE)
 
 
 class WorkerError(LGCNError):
@@ -52,7 +53,7 @@ class Workers:
         if self.size == 1:
             return tensor
         total = tensor.clone()
-        with self._waiting(what):
+        with self.waiting(what):
             dist.all_reduce(total)
         return total
 
@@ -62,7 +63,7 @@ class Workers:
             return message
         data = _bytes(message) if self.rank == source else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor([data.numel()])
-        with self._waiting(what):
+        with self.waiting(what):
             dist.broadcast(length, source)
             if self.rank != source:
                 data = torch.empty(int(length), dtype=torch.uint8)
@@ -87,7 +88,7 @@ class Workers:
             return [parts[0]]
         counts = torch.tensor([part.shape[0] for part in parts])
         received = torch.empty_like(counts)
-        with self._waiting(what):
+        with self.waiting(what):
             dist.all_to_all_single(received, counts)
             sizes = received.tolist()
             found = [
@@ -128,10 +129,13 @@ class Workers:
                     )
 
     @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def waiting(self, what: str) -> Iterator[None]:
+        """Says which rank waited, and for what, if another one does not answer."""
         try:
             yield
         except (RuntimeError, dist.DistError) as error:
+            if not isinstance(error, dist.DistError) and not _NETWORK.search(str(error)):
+                raise  # it has another cause
             raise WorkerError(
                 f"rank {self.rank} of {self.size} waited for {what} for up to {self.timeout:g} s, "
                 f"in vain: another rank stopped, or did not answer ({first_line_of(error)})"
@@ -177,9 +181,3 @@ def connected(timeout: float = TIMEOUT) -> Iterator[Workers]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
-
-
-def is_restart() -> bool:
-    """Whether torchrun or Ray started the group again, after a worker or node disappeared."""
-    count = os.environ.get(RESTARTS, "0")
-    return count.isdecimal() and int(count) > 0

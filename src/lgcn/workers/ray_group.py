@@ -22,7 +22,8 @@ from typing import Any, Protocol
 from lgcn import errors
 from lgcn.errors import LGCNError, WriteError, first_line_of
 from lgcn.utils.machine import THREAD_VARIABLES
-from lgcn.workers.group import RESTARTS, TIMEOUT, WorkerError, connected
+from lgcn.workers.group import TIMEOUT, WorkerError, connected
+from lgcn.workers.launcher import RESTARTS
 from lgcn.workers.ray_cluster import ClusterError, ray_cluster
 
 ROOM_SECONDS = 300.0  # how long a group may wait for free nodes
@@ -319,7 +320,9 @@ def _as_ours(error: Any, max_failures: int) -> dict[str, str]:
     cause = getattr(error, "controller_failure", error)
     if isinstance(cause, FinalError):
         told = json.loads(str(cause))
-        return {"kind": told["kind"], "text": f"rank {told['rank']}: {told['text']}"}
+        named = told["text"].startswith("rank ")  # ranks tell each other
+        text = told["text"] if named else f"rank {told['rank']}: {told['text']}"
+        return {"kind": told["kind"], "text": text}
     failures = getattr(error, "worker_failures", None)
     if failures:
         often = f"the workers were started again {max_failures} times (--max-failures)"
