@@ -245,6 +245,7 @@ def main() -> None:
     count = validation.at_least_one
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--processes", type=count, default=os.cpu_count())
+    parser.add_argument("--ray", metavar="ADDRESS", help="do the runs on this cluster")
     parser.add_argument("--minutes", type=float, help="stop after so many (default: no limit)")
     parser.add_argument(
         "--datasets",
@@ -288,7 +289,7 @@ def main() -> None:
         signal.setitimer(signal.ITIMER_REAL, 60 * arguments.minutes)
     try:
         one = partial(run_one, device=arguments.device, limits=limits)
-        run_tasks(tasks, one, done, processes=arguments.processes)
+        run_tasks(tasks, one, done, processes=arguments.processes, address=arguments.ray)
     except _TimeIsUp:
         print(f"stopped after {arguments.minutes} minutes", flush=True)
 

@@ -162,6 +162,7 @@ def main() -> None:
     parser.add_argument(
         "--processes", type=count, help="runs of --confirm at the same time (default: 1)"
     )
+    parser.add_argument("--ray", metavar="ADDRESS", help="do the runs of --confirm on a cluster")
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
@@ -170,8 +171,9 @@ def main() -> None:
     path, name = arguments.out, study_name(arguments.dataset, arguments.model)
     if arguments.confirm is not None and name not in read(path):
         parser.error(f"--confirm needs a study {name} in {path}: there is none")
-    if arguments.processes and arguments.confirm is None:
-        parser.error("--processes needs --confirm: trials run one after the other")
+    if (arguments.processes or arguments.ray) and arguments.confirm is None:
+        given = "--ray" if arguments.ray else "--processes"
+        parser.error(f"{given} needs --confirm: trials run one after the other")
     validation.check(parser, [arguments.dataset], arguments.device)
     try:
         trials = (search if arguments.confirm is None else confirm)(arguments, path)
@@ -286,7 +288,8 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]
-    run_tasks(tasks, partial(_confirm_once, settings), done, processes=arguments.processes or 1)
+    once, processes = partial(_confirm_once, settings), arguments.processes or 1
+    run_tasks(tasks, once, done, processes=processes, address=arguments.ray)
     if failed:
         raise LGCNError("\n".join(["these runs failed:", *failed]))
     return trials

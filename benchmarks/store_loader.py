@@ -32,7 +32,8 @@ from lgcn import Graph, SubgraphLoader, select_subgraph
 from lgcn.ops.induced_subgraph import induced_subgraph
 from lgcn.store.generate import generate_store
 from lgcn.store.open_store import open_store
-from lgcn.training import ModelSpec, Settings, loop
+from lgcn.training import Settings, loop
+from lgcn.training.data import TrainingData
 from lgcn.training.state import Rates
 from lgcn.utils.memory import PeakMemory, anonymous_memory
 
@@ -137,10 +138,9 @@ def check(graph: Graph) -> None:
 def side_by_side(graph: Graph, steps: int) -> dict[str, float]:
     """Rates of loader and model in training."""
     settings = Settings.create(dataset="store", k=8, max_nodes=MAX_NODES, n_init=N_INIT)
-    settings = settings.resolve(graph)
-    torch.manual_seed(0)
-    spec = ModelSpec.of(graph)
-    model, _, _, step = loop._prepare(graph, settings, spec, torch.device("cpu"))
+    data = TrainingData(graph, settings)
+    settings = data.settings
+    model, _, _, step = loop._prepare(data, torch.device("cpu"))
     loader = SubgraphLoader(
         graph,
         max_nodes=MAX_NODES,

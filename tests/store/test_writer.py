@@ -113,9 +113,9 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path, graph:
     writer = StoreWriter(path)
     (writer.scratch / "bucket").write_text("for sorting")
     writer.append("col", "int32").write(np.zeros(9, np.int32))
-    assert writer._lock is not None
-    os.close(writer._lock)  # all that the end of a process does
-    writer._lock = None
+    assert writer._place._lock is not None
+    os.close(writer._place._lock)  # all that the end of a process does
+    writer._place._lock = None
     left = [file.name for file in tmp_path.iterdir()]
     assert len(left) == 1
     assert left[0].startswith("store.partial-")
@@ -198,8 +198,8 @@ def test_a_store_may_have_a_long_name(tmp_path: Path, graph: Graph) -> None:
     path = tmp_path / ("s" * 255)
     write_store(path, graph)
     writer = StoreWriter(path, overwrite=True)
-    assert writer._lock is not None
-    os.close(writer._lock)  # all that the end of a process does
-    writer._lock = None
+    assert writer._place._lock is not None
+    os.close(writer._place._lock)  # all that the end of a process does
+    writer._place._lock = None
     write_store(path, graph, overwrite=True)
     assert list(tmp_path.iterdir()) == [path]

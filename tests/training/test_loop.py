@@ -14,9 +14,11 @@ from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.inference import predict
 from lgcn.sampling import NeighborLoader
-from lgcn.training import Run, State, checks, evaluate, loop, train
+from lgcn.training import Run, State, checks, evaluate, train
 from lgcn.training.calibration import expected_calibration_error, find_temperature, probabilities
+from lgcn.training.evaluation import evaluation_graphs
 from lgcn.training.loop import train_epochs
+from lgcn.training.setup import make_loader
 
 from .graphs import digest, lasting, settings, several_graphs, small_graph
 
@@ -40,16 +42,16 @@ def test_it_learns_several_labels_on_separate_graphs():
 def test_sampled_neighbours_train_each_node_once_an_epoch():
     graph = several_graphs()
     config = settings(training="subgraph", sampler="neighbors", fanout=(3, 2), n_init=50)
-    batches = list(loop.make_loader(graph, config).epoch(1))
+    batches = list(make_loader(graph, config).epoch(1))
     trained = torch.cat([batch.n_id[batch.train_mask] for batch in batches])
     assert torch.equal(trained.sort().values, graph.train_mask.nonzero().squeeze(1))
     assert [int(batch.train_mask.sum()) for batch in batches] == [40, 40, 40]
     assert max(int(batch.rowptr.diff().max()) for batch in batches) == 3
-    loader = loop.make_loader(graph, settings(training="subgraph", sampler="neighbors"))
+    loader = make_loader(graph, settings(training="subgraph", sampler="neighbors"))
     assert isinstance(loader, NeighborLoader)
     assert (loader.n_init, loader.fanout, loader.with_replacement) == (512, (25, 10), False)
     with_replacement = settings(training="subgraph", sampler="neighbors", with_replacement=True)
-    batch = next(loop.make_loader(graph, with_replacement).epoch(0))
+    batch = next(make_loader(graph, with_replacement).epoch(0))
     assert set(batch.rowptr.diff().tolist()) == {25}  # all nodes are roots
 
 
@@ -211,7 +213,7 @@ def test_the_callers_random_numbers_are_left_alone():
 @pytest.mark.parametrize("training", ["whole", "subgraph"])
 def test_training_sees_no_other_graphs_nodes(training: str):
     graph = several_graphs()
-    loader = loop.make_loader(graph, settings(training=training, max_nodes=50, n_init=10))
+    loader = make_loader(graph, settings(training=training, max_nodes=50, n_init=10))
     seen = torch.cat([batch.n_id for batch in loader.epoch(1)])
     assert bool(graph.train_mask[seen].all())
     assert set(seen.tolist()) <= set(range(120))
@@ -253,7 +255,7 @@ def test_training_loss_is_that_of_the_training_nodes_alone():
 
 
 def test_evaluation_is_on_whole_graphs_that_have_something_to_score():
-    parts = loop.evaluation_graphs(several_graphs(), settings())
+    parts = evaluation_graphs(several_graphs(), settings())
     assert [part.num_nodes for part in parts] == [60, 60]
     assert bool(parts[0].val_mask.all())
     assert bool(parts[1].test_mask.all())
@@ -262,12 +264,12 @@ def test_evaluation_is_on_whole_graphs_that_have_something_to_score():
 def test_evaluation_on_sub_graphs_takes_each_splits_surroundings():
     graph = small_graph()
     config = settings(evaluate_on="subgraph", max_hops=0)
-    val, test = loop.evaluation_graphs(graph, config)
+    val, test = evaluation_graphs(graph, config)
     assert torch.equal(val.n_id, graph.val_mask.nonzero().squeeze(1))
     assert torch.equal(test.n_id, graph.test_mask.nonzero().squeeze(1))
     assert val.test_mask is None
     assert test.val_mask is None
-    one_hop = loop.evaluation_graphs(graph, config.replace(max_hops=1))
+    one_hop = evaluation_graphs(graph, config.replace(max_hops=1))
     assert val.num_nodes < one_hop[0].num_nodes
     record = train(graph, config.replace(max_epochs=2)).record
     assert record["test_score"] is not None

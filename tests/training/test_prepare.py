@@ -112,7 +112,7 @@ def test_an_interrupt_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "evaluation_graphs", interrupt)
+        patched.setattr("lgcn.training.data.evaluation_graphs", interrupt)
         with pytest.raises(Interrupted, match="nothing is kept"):
             prepare_training(SMALL, out="new").train()
         with pytest.raises(Interrupted, match="old is unchanged"):

@@ -10,6 +10,7 @@ from lgcn import Graph, load_dataset
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.training import Settings, loop, train
 from lgcn.training.cuda_graphs import can_capture
+from lgcn.training.data import TrainingData
 from lgcn.training.loop import train_epochs
 from lgcn.training.step import Step
 
@@ -152,9 +153,7 @@ def test_an_epoch_waits_once_for_the_device() -> None:
     graph = load_dataset("digits")
     config = settings(device="cuda", training="subgraph", resample=False, n_init=20, max_nodes=200)
     train_epochs(graph, config, 4)  # compiles
-    model, _, loader, step = loop._prepare(
-        graph, config, loop.ModelSpec.of(graph), torch.device("cuda")
-    )
+    model, _, loader, step = loop._prepare(TrainingData(graph, config), torch.device("cuda"))
     model.train()
     batches = list(loader.epoch(1))
     for _ in range(4):

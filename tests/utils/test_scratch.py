@@ -82,3 +82,13 @@ def test_a_folder_that_cannot_be_written_to_is_named(
     monkeypatch.setattr(tempfile, "TemporaryFile", refused)
     with pytest.raises(DataError, match=rf"{tmp_path}: Permission denied.*scratch"):
         scratch.keep((1, 2), iter([torch.zeros(1, 2)]))
+
+
+@pytest.mark.parametrize("memory", [0, 84])
+def test_missing_rows_are_written_later(
+    tmp_path: Path, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lgcn.utils.scratch.ZEROS_BYTES", 24)  # two rows
+    kept = Scratch(84, torch.float32, memory, tmp_path).keep((7, 3), iter(BLOCKS[:1]))
+    kept[2:] = torch.cat(BLOCKS[1:])
+    assert torch.equal(kept, torch.cat(BLOCKS))

@@ -32,6 +32,7 @@ from lgcn.cli.train import train
 from lgcn.cli.warmup import warmup
 from lgcn.cli.words import Command, in_flags
 from lgcn.errors import Interrupted, LGCNError, first_line_of, ran_out_of_memory
+from lgcn.workers.launched import launched
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
 # if another program uses a core. OpenMP reads this when torch is imported, hence here.
@@ -134,7 +135,8 @@ def _report(error: Exception) -> int:
         raise error
     else:
         text = f"internal error, {type(error).__name__}: {first_line_of(error)}. {_bug_report()}"
-    err.print(f"[red]Error:[/red] {escape(text)}", soft_wrap=True)
+    rank = f"rank {os.environ['RANK']}: " if launched() else ""
+    err.print(f"[red]Error:[/red] {escape(rank + text)}", soft_wrap=True)
     return getattr(error, "exit_code", 1)
 
 

@@ -8,6 +8,7 @@ import typer
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, print_json, print_line
+from lgcn.cli.parts import on_parts
 from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.utils.progress import step_progress
@@ -17,7 +18,11 @@ from lgcn.utils.progress import step_progress
 def embed(
     run: RunFolder,
     output: Annotated[
-        Path, typer.Option(help="File to write: .npy or .parquet. Replaced if it exists.")
+        Path,
+        typer.Option(
+            help="File to write: .npy or .parquet. Replaced if it exists. For a graph in parts, a "
+            "folder, with one Parquet file per part."
+        ),
     ],
     dataset: OtherDataset = None,
     store: GraphStore = None,
@@ -36,17 +41,24 @@ def embed(
     """Write the embedding of every node after a layer."""
     from lgcn.inference.trained_run import load_run
 
+    chosen: dict[str, Any] = {"layer": layer, "memory": memory}
     with flag_names(path="--output"), step_progress(err) as on_progress:
-        nodes, width = load_run(run).write_embeddings(
-            output,
-            layer=layer,
-            memory=memory,
-            on_progress=on_progress,
-            dataset=dataset,
-            store=store,
-            root=root,
-            **tables,
-        )
+        trained = load_run(run)
+        with on_parts(trained, "embed", dataset, store, tables) as parts:
+            if parts is not None:
+                nodes, width = parts.write_embeddings(output, on_progress=on_progress, **chosen)
+                if not parts.workers.is_first:
+                    return
+            else:
+                nodes, width = trained.write_embeddings(
+                    output,
+                    on_progress=on_progress,
+                    dataset=dataset,
+                    store=store,
+                    root=root,
+                    **chosen,
+                    **tables,
+                )
     if as_json:
         print_json({"output": str(output), "nodes": nodes, "width": width})
     else:

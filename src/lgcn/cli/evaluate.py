@@ -8,6 +8,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import out, print_json
+from lgcn.cli.parts import on_parts
 from lgcn.cli.score_tables import print_scores
 from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.training.metric_names import metric_text
@@ -26,7 +27,15 @@ def evaluate(
     """Score a trained model on the nodes of its own graph, or of another one."""
     from lgcn.inference.trained_run import load_run
 
-    found = load_run(run).evaluate(dataset=dataset, store=store, root=root, **tables)
+    trained = load_run(run)
+    with on_parts(trained, "evaluate", dataset, store, tables) as parts:
+        if parts is None:
+            found = trained.evaluate(dataset=dataset, store=store, root=root, **tables)
+        else:
+            of_all = parts.evaluate()
+            if of_all is None:  # the first process prints
+                return
+            found = of_all
     if as_json:
         record = {"dataset": found.graph, "metric": found.metric, "run": str(run)}
         more = {"baselines": found.baselines, "summary": found.summary}

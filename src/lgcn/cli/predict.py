@@ -8,6 +8,7 @@ import typer
 
 from lgcn.cli.options import GraphStore, Json, MemoryLimit, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, out, print_json, print_line, print_note
+from lgcn.cli.parts import on_parts
 from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.errors import UsageError
@@ -18,7 +19,11 @@ from lgcn.utils.progress import step_progress
 def predict(
     run: RunFolder,
     output: Annotated[
-        Path, typer.Option(help="File to write: .csv, .tsv or .parquet. Replaced if it exists.")
+        Path,
+        typer.Option(
+            help="File to write: .csv, .tsv or .parquet. Replaced if it exists. For a graph in "
+            "parts, a folder, with one Parquet file per part."
+        ),
     ],
     dataset: OtherDataset = None,
     store: GraphStore = None,
@@ -62,21 +67,30 @@ def predict(
 
     if as_json and is_stream(output):
         raise UsageError(f"--json cannot go with --output {output}: both would be one stream")
+    chosen: dict[str, Any] = {
+        "truth": truth,
+        "unlabelled_only": unlabelled_only,
+        "abstain_below": abstain_below,
+        "memory": memory,
+    }
     with flag_names(path="--output"), step_progress(err) as on_progress:
         trained = load_run(run)
-        written = trained.write_predictions(
-            output,
-            truth=truth,
-            unlabelled_only=unlabelled_only,
-            abstain_below=abstain_below,
-            spreadsheet_safe=spreadsheet_safe,
-            memory=memory,
-            on_progress=on_progress,
-            dataset=dataset,
-            store=store,
-            root=root,
-            **tables,
-        )
+        with on_parts(trained, "predict", dataset, store, tables) as parts:
+            if parts is not None:
+                written = parts.write_predictions(output, on_progress=on_progress, **chosen)
+                if not parts.workers.is_first:
+                    return
+            else:
+                written = trained.write_predictions(
+                    output,
+                    spreadsheet_safe=spreadsheet_safe,
+                    on_progress=on_progress,
+                    dataset=dataset,
+                    store=store,
+                    root=root,
+                    **chosen,
+                    **tables,
+                )
     if written.protected:
         print_note(
             f"{written.protected} ids or labels got a ' in front, so that no spreadsheet takes "

@@ -2,8 +2,9 @@
 
 import math
 import shlex
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,9 +15,17 @@ from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
 from lgcn.cli.score_tables import print_scores
 from lgcn.cli.table_flags import takes_tables
+from lgcn.cli.train_on_ray import RayFlags, train_on_ray
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import metric_text
 from lgcn.utils.progress import epoch_progress
+from lgcn.workers.launched import launched
+
+if TYPE_CHECKING:
+    from lgcn.training.prepare import PreparedTraining
+    from lgcn.workers import Workers
+
+CLUSTER = "Several processes"
 
 
 @takes_tables
@@ -117,13 +126,53 @@ def train(
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Show no progress and no estimate.")
     ] = False,
+    ray: Annotated[
+        bool,
+        typer.Option(
+            "--ray",
+            help="Train in several processes that Ray Train places, connects and restarts. Needs "
+            "the extra ray.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|auto",
+            help="The Ray cluster. Default: this machine alone.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|MIN-MAX",
+            help="Number of processes. With a range, the training goes on with fewer when nodes "
+            "disappear. Default: 1.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="CPUs of each process. Default: 1.", rich_help_panel=CLUSTER),
+    ] = None,
+    max_failures: Annotated[
+        int | None,
+        typer.Option(
+            help="How often the processes are started again when one of them disappears. The run "
+            "resumes from its last checkpoint. Default: 3.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None,
     root: Root = None,
     as_json: Json = False,
     tables: dict[str, Any],
 ) -> None:
     """Train a model on your own tables, a graph store or a data set, and score it."""
+    group = RayFlags(address, workers, threads, max_failures)
+    group.check(ray)
     from lgcn.datasets.graph_source import choose_source
-    from lgcn.training.prepare import prepare_training, read_settings
+    from lgcn.training.prepare import prepare_in_group, prepare_training, read_settings
 
     flags: dict[str, Any] = {"preset": preset, "seed": seed, "memory": memory}
     flags |= {"max_steps": max_steps, "time_limit": time_limit}
@@ -131,14 +180,39 @@ def train(
     flags |= {"class_weight": _class_weight(class_weight or [])}
     flags |= {"threshold": _number_or_word(threshold)}
     flags |= {"structural_features": structural_features, "positions": positions}
-    prepared = prepare_training(
-        read_settings(config, set_ or [], **flags),
-        source=choose_source(dataset, store=store, **tables),
-        out=folder,
-        resume=resume,
-        overwrite=overwrite,
-        root=root,
-    )
+    given = read_settings(config, set_ or [], **flags)
+    source = choose_source(dataset, store=store, **tables)
+    common: dict[str, Any] = {"source": source, "out": folder, "root": root}
+    common |= {"resume": resume, "overwrite": overwrite}
+    if launched() and not ray:
+        from lgcn.workers import connected
+
+        with connected() as others:
+            prepared = prepare_in_group(given, others, **common)
+            record = _train_here(prepared, quiet or not others.is_first, others)
+        if not others.is_first:  # the first one prints
+            return
+    else:
+        prepared = prepare_training(given, **common)
+        alone = partial(_train_here, prepared, quiet)
+        record = train_on_ray(prepared, given, group, quiet) if ray else alone()
+    record = {key: value for key, value in record.items() if key != "history"}
+    metrics = prepared.run.metrics()
+    if as_json:
+        print_json({**record, "metrics": metrics})
+        return
+    _print_record(record)
+    if metrics is not None:
+        print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
+    saved = str(record["out"])
+    output = "FOLDER" if record["dataset"] == "partition" else "FILE.csv"
+    print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output {output}")
+    print_line(f"look at it: lgcn report {shlex.quote(saved)}")
+
+
+def _train_here(
+    prepared: "PreparedTraining", quiet: bool, workers: "Workers | None" = None
+) -> dict[str, Any]:
     limits = prepared.settings.optimisation
     with epoch_progress(
         limits.max_epochs,
@@ -149,18 +223,7 @@ def train(
         words="shell",
     ) as progress:
         start = None if progress is None else progress.start
-        record = prepared.train(progress, start, None if quiet else print_member)
-    record = {key: value for key, value in record.items() if key != "history"}
-    metrics = prepared.run.metrics()
-    if as_json:
-        print_json({**record, "metrics": metrics})
-        return
-    _print_record(record)
-    if metrics is not None:
-        print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
-    saved = str(record["out"])
-    print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output FILE.csv")
-    print_line(f"look at it: lgcn report {shlex.quote(saved)}")
+        return prepared.train(progress, start, None if quiet else print_member, workers)
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:

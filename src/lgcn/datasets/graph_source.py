@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import UsageError
+from lgcn.partition.manifest import is_partition
 from lgcn.store.format import is_store
 from lgcn.tables.early_checks import is_path
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 TABLES = ("nodes", "edges", "features")  # the options that name files
+IN_FOLDERS = ("store", "partition")
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class GraphSource:
         ]
         named: list[Any] = {
             "tables": tables,
-            "store": [self.options.get("path")],
+            **{kind: [self.options.get("path")] for kind in IN_FOLDERS},
         }.get(self.dataset, [self.dataset] if self.dataset.endswith(".npz") else [])
         paths = [Path(path) for path in named if isinstance(path, str | Path)]
         return next((path for path in paths if not path.exists()), None)
@@ -73,7 +75,12 @@ class GraphSource:
     @property
     def is_own(self) -> bool:
         """Whether it is a user's own graph: tables, a store or an `.npz` file."""
-        return self.dataset in ("tables", "store") or self.dataset.endswith(".npz")
+        return self.dataset in ("tables", *IN_FOLDERS) or self.dataset.endswith(".npz")
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether the graph is in parts: `load` then gives an `lgcn.partition.Partition`."""
+        return self.dataset == "partition"
 
     @property
     def title(self) -> str:
@@ -106,7 +113,8 @@ def choose_source(
     if tables:
         return GraphSource("tables", _two_tables(tables), root)
     if store is not None:
-        return GraphSource("store", {"path": _absolute(store)}, root)
+        kind = "partition" if is_partition(store) else "store"
+        return GraphSource(kind, {"path": _absolute(store)}, root)
     return None if dataset is None else as_store(GraphSource(dataset, {}, root))
 
 
@@ -114,9 +122,12 @@ def as_store(source: GraphSource) -> GraphSource:
     """The source, as a graph store if its data set is the path of one."""
     from lgcn.datasets import dataset_names
 
-    if source.dataset in dataset_names() or not is_store(source.dataset):
+    if source.dataset in dataset_names():
         return source
-    return GraphSource("store", {"path": _absolute(source.dataset)}, source.root)
+    for kind, looks_so in (("store", is_store), ("partition", is_partition)):
+        if looks_so(source.dataset):
+            return GraphSource(kind, {"path": _absolute(source.dataset)}, source.root)
+    return source
 
 
 def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:

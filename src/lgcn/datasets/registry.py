@@ -21,6 +21,7 @@ from lgcn.datasets.option_types import OptionType
 from lgcn.datasets.planetoid import load_planetoid, planetoid_files
 from lgcn.datasets.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_rederived_files
 from lgcn.datasets.synthetic import synthetic
+from lgcn.partition.manifest import check_partition
 from lgcn.store.checked_files import read_header
 from lgcn.tables.early_checks import check_tables
 
@@ -84,6 +85,12 @@ def _from_store(path: str | Path) -> Graph:
     return open_store(path).graph
 
 
+def _from_partition(path: str | Path) -> Any:
+    from lgcn.partition import open_partition  # imports torch
+
+    return open_partition(path)
+
+
 def _check_store(path: str | Path) -> None:
     read_header(Path(path))
 
@@ -142,6 +149,14 @@ DATASETS = {
         needs=("path",),
         flags="--graph",
         check=_check_store,
+    ),
+    "partition": Dataset(
+        "a graph of any size in parts, by lgcn partition: lgcn train --graph PARTITION",
+        _from_partition,
+        {"path": types.text},
+        needs=("path",),
+        flags="--graph",
+        check=check_partition,
     ),
     "tables": Dataset(
         "your own edge and node tables: lgcn train --edges FILE --nodes FILE --label-column NAME",

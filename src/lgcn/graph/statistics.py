@@ -1,15 +1,18 @@
 """Numbers of a graph by which settings are chosen: degrees, feature lengths, labels, agreement."""
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from lgcn.graph.graph import Graph
+from lgcn.utils.row_blocks import row_blocks_within
 
 SAMPLED_ROWS = 1_000_000
 SAMPLED_FEATURES = 10_000
+ENTRIES_AT_ONCE = 1 << 22
 TARGET_CLASSES = 10  # a regression counts as so many classes
 
 
@@ -107,7 +110,8 @@ class Agreement(NamedTuple):
 def neighbour_agreement(graph: Graph) -> Agreement | None:
     """How often training nodes that are neighbours are of one class.
 
-    None if nodes can have several labels, or if there are no edges between training nodes.
+    None if nodes can have several labels, or if there are no edges between training nodes whose
+    class is known.
 
     Args:
         graph: The graph to be trained on.
@@ -115,26 +119,56 @@ def neighbour_agreement(graph: Graph) -> Agreement | None:
     mask, y = graph.train_mask, graph.y
     if mask is None or y is None or y.dim() != 1:
         return None
-    nodes = mask.nonzero().squeeze(1)
-    first = graph.rowptr[nodes]
-    degree = graph.rowptr[nodes + 1] - first
-    row = nodes.repeat_interleave(degree)
-    place = torch.arange(len(row), device=row.device)
-    place += (first - degree.cumsum(0) + degree).repeat_interleave(degree)
-    col = graph.col[place].long()
-    between = mask[col] & (col != row)
-    one, other = y[row[between]], y[col[between]]
-    if not len(one):
-        return None
     if graph.task == "regression":
-        return Agreement(len(one), _correlation(one.double(), other.double()), 0.0)
-    by_chance = (torch.bincount(one).double() / len(one)).square().sum()
-    alike = (one == other).double().mean()
-    return Agreement(len(one), float(alike), float(by_chance))
+        return _correlation(graph)
+    entries = alike = 0
+    counts = torch.zeros(0, dtype=torch.long, device=y.device)
+    for one, other in _between_training_nodes(graph):
+        entries += len(one)
+        alike += int((one == other).sum())
+        found = torch.bincount(one, minlength=len(counts))
+        found[: len(counts)] += counts
+        counts = found
+    if not entries:
+        return None
+    by_chance = (counts.double() / entries).square().sum()
+    return Agreement(entries, alike / entries, float(by_chance))
 
 
-def _correlation(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Pearson's correlation; 0 if one side is constant."""
-    one, other = one - one.mean(), other - other.mean()
-    lengths = float(one.norm() * other.norm())
-    return float(one @ other) / lengths if lengths > 0 else 0.0
+def _between_training_nodes(graph: Graph) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """The labels at both ends of the entries between training nodes, a block of rows at a time."""
+    mask, y, rowptr = graph.train_mask, graph.y, graph.rowptr
+    assert mask is not None
+    assert y is not None
+    nodes = mask.nonzero().squeeze(1)
+    starts = rowptr[nodes]
+    degrees = rowptr[nodes + 1] - starts
+    before = torch.cat([degrees.new_zeros(1, dtype=torch.long), degrees.cumsum(0)])
+    for begin, end in row_blocks_within(ENTRIES_AT_ONCE, len(nodes), 1, before, 1):
+        first, degree = starts[begin:end], degrees[begin:end]
+        row = nodes[begin:end].repeat_interleave(degree)
+        place = torch.arange(len(row), device=row.device)
+        place += (first - degree.cumsum(0) + degree).repeat_interleave(degree)
+        col = graph.col[place].long()
+        between = mask[col] & (col != row)
+        one, other = y[row[between]], y[col[between]]
+        known = ~(one.isnan() | other.isnan()) if y.is_floating_point() else (one | other) >= 0
+        yield (one, other) if bool(known.all()) else (one[known], other[known])
+
+
+def _correlation(graph: Graph) -> Agreement | None:
+    """Pearson's correlation of the targets of neighbours; 0 if one side is constant."""
+    entries, sums = 0, torch.zeros(2, dtype=torch.float64)
+    for one, other in _between_training_nodes(graph):
+        entries += len(one)
+        sums += torch.stack([one.double().sum(), other.double().sum()]).cpu()
+    if not entries:
+        return None
+    means = sums / entries
+    product, lengths = 0.0, []
+    for one, other in _between_training_nodes(graph):
+        ends = one.double() - means[0], other.double() - means[1]
+        product += float(ends[0] @ ends[1])
+        lengths.append([float(end.norm()) for end in ends])
+    length = math.prod(math.hypot(*side) for side in zip(*lengths, strict=True))
+    return Agreement(entries, product / length if length > 0 else 0.0, 0.0)

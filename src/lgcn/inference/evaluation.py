@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import UsageError
@@ -11,12 +11,14 @@ from lgcn.graph import SPLITS, Graph
 from lgcn.nn.whole_graph import forward
 from lgcn.training.evaluation import split_scores
 from lgcn.training.run_metrics import graph_adds, never_predicted
+from lgcn.training.scoring import Scoring
 from lgcn.training.split_reports import split_reports
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from lgcn.training.scoring import Scoring
+    from lgcn.inference.trained_run import TrainedRun
+    from lgcn.training.evaluation import Scored
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,12 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
 
 
+def scoring_of(run: TrainedRun) -> Scoring:
+    """How the scores of a run are measured: the metric, with its temperature and threshold."""
+    found = Scoring.of(run.settings, run.spec)
+    return replace(found, threshold=run.threshold, temperature=run.temperature)
+
+
 def evaluate_graph(
     model: Module,
     graph: Graph,
@@ -60,14 +68,31 @@ def evaluate_graph(
         baselines: Scores of simple models on the same nodes. (default: none)
     """
     scored = [(part, forward(model, part)) for part in graph.separate()]
+    return evaluate_scored(scored, graph.name, scoring, interval, baselines)
+
+
+def evaluate_scored(
+    scored: Scored,
+    name: str,
+    scoring: Scoring,
+    interval: tuple[float, float | None] | None = None,
+    baselines: dict[str, Any] | None = None,
+) -> Evaluation:
+    """The same, of graphs whose nodes have scores already.
+
+    Args:
+        scored: The graphs, with labels and masks, and their scores.
+        name: The name of all of them together.
+        scoring, interval, baselines: See `evaluate_graph`.
+    """
     scores = split_scores(scored, SPLITS, scoring)
     if not scores:
-        raise UsageError(f"{graph.name} has no labelled nodes to score")
+        raise UsageError(f"{name} has no labelled nodes to score")
     reports = split_reports(scored, SPLITS, scoring, interval)
     warned = tuple(never_predicted(reports))
     for text in warned:
-        warnings.warn(text, stacklevel=3)
+        warnings.warn(text, stacklevel=4)
     compared = {"splits": reports, "metric": scoring.metric, "baselines": baselines}
     splits = {split: {**reports[split], **part} for split, part in scores.items()}
     summary = graph_adds(compared)
-    return Evaluation(graph.name, scoring.metric, splits, baselines, summary, warned)
+    return Evaluation(name, scoring.metric, splits, baselines, summary, warned)

@@ -363,8 +363,7 @@ class TrainedRun:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         source = self._data.source(data, Labels.REQUIRED)
-        from lgcn.inference.evaluation import evaluate_graph
-        from lgcn.training.scoring import Scoring
+        from lgcn.inference.evaluation import evaluate_graph, scoring_of
 
         model = self.model()
         graph = self._data.load(data, source).graph
@@ -372,13 +371,9 @@ class TrainedRun:
         if are_tables(data):
             known = ~graph.unlabelled()
             graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
-        scoring = replace(
-            Scoring.of(self.settings, self.spec),
-            threshold=self.threshold,
-            temperature=self.temperature,
-        )
         stored = (self.metrics() or {}) if self._data.is_own(data, source) else {}
-        return evaluate_graph(model, graph, scoring, self.interval, stored.get("baselines"))
+        baselines = stored.get("baselines")
+        return evaluate_graph(model, graph, scoring_of(self), self.interval, baselines)
 
     def explain(
         self,

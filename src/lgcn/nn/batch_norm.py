@@ -1,8 +1,5 @@
 """Batch normalisation that also works on blocks of rows."""
 
-from functools import cache
-
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import BatchNorm1d
@@ -17,13 +14,9 @@ class BatchNorm(RowLayer, BatchNorm1d):
         if self.track_running_stats:
             return x.then(self.forward)
         x = x.stored("before norm")
-
-        @cache
-        def statistics() -> tuple[Tensor, Tensor]:
-            return _mean_and_variance(x)
+        mean, variance = _mean_and_variance(x)
 
         def normalize(block: Tensor) -> Tensor:
-            mean, variance = statistics()
             return F.batch_norm(block, mean, variance, self.weight, self.bias, eps=self.eps)
 
         return x.then(normalize)
@@ -31,10 +24,8 @@ class BatchNorm(RowLayer, BatchNorm1d):
 
 def _mean_and_variance(x: Rows) -> tuple[Tensor, Tensor]:
     """Of each column, over all rows, in double precision."""
-    matrix = x.matrix()
-    blocks = [slice(*bounds) for bounds in x.work.blocks(24 * x.width)]
-    zero = torch.zeros(x.width, dtype=torch.double)
-    mean = sum((matrix[rows].double().sum(0) for rows in blocks), zero) / len(matrix)
-    squares = sum(((matrix[rows] - mean).square().sum(0) for rows in blocks), zero)
-    variance = squares / len(matrix)
-    return mean.to(x.work.device, matrix.dtype), variance.to(x.work.device, matrix.dtype)
+    matrix, work = x.matrix(), x.work
+    mean = work.column_sums(matrix, lambda rows: rows) / work.total_rows
+    squares = work.column_sums(matrix, lambda rows: (rows - mean).square())
+    variance = squares / work.total_rows
+    return mean.to(work.device, matrix.dtype), variance.to(work.device, matrix.dtype)

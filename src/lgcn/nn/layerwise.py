@@ -10,10 +10,11 @@ from __future__ import annotations
 import copy
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -70,29 +71,47 @@ def layerwise(
         on_progress: Called after every block with the name of the step, the rows done so far, and
             the rows in total. (default: none)
     """
+    if graph.x is None:
+        raise UsageError(f"{graph.name} has no features (x), which the model needs")
+    work = partial(GraphWorkspace, graph)
+    return computed(model, work, layer, memory, device, scratch, on_progress)
+
+
+def computed(
+    model: Module,
+    workspace: Callable[..., GraphWorkspace],
+    layer: int | None,
+    memory: str | int,
+    device: torch.device | str | None = None,
+    scratch: str | Path | None = None,
+    on_progress: OnProgress | None = None,
+) -> Tensor:
+    """Computes what a model describes.
+
+    Args:
+        model, layer, memory, device, scratch, on_progress: See `layerwise`.
+        workspace: Makes the workspace, from the arguments of `GraphWorkspace` after the graph.
+    """
     if not isinstance(model, RowModel):
         raise UsageError(
             f"{type(model).__name__} cannot be computed layer by layer: it lacks the methods of "
             "lgcn.nn.rows.RowModel. Compute all rows at once, without memory"
         )
-    if graph.x is None:
-        raise UsageError(f"{graph.name} has no features (x), which the model needs")
     limit = parse_memory(memory)
     model = _moved(model.eval(), device)
     weight = next(model.parameters())
     # A first pass only counts what is kept at a time; the second computes.
-    counter = _Counter(weight.dtype)
-    _rows(model, _Workspace(model, graph, weight.device, counter), layer)
-    work = _Workspace(
+    counter = Counter(weight.dtype)
+    _rows(model, workspace(model, weight.device, counter), layer)
+    work = workspace(
         model,
-        graph,
         weight.device,
         Scratch(counter.largest, weight.dtype, limit // 2, scratch),
         min(limit // 4, MAX_BLOCK_BYTES),
         on_progress,
     )
     autocast = torch.autocast(weight.device.type, enabled=False)  # it would copy whole layers
-    with torch.no_grad(), autocast, needs_memory(f"a block of rows of {graph.name}"):
+    with torch.no_grad(), autocast, needs_memory(f"a block of rows of {work.graph.name}"):
         return _rows(model, work, layer)
 
 
@@ -107,7 +126,7 @@ def read_blocks(matrix: Tensor) -> Iterator[tuple[int, int, Tensor]]:
         yield start, stop, matrix[start:stop]
 
 
-def _rows(model: RowModel, work: _Workspace, layer: int | None) -> Tensor:
+def _rows(model: RowModel, work: GraphWorkspace, layer: int | None) -> Tensor:
     return model.rows(work.features(), layer=layer).matrix()
 
 
@@ -117,24 +136,31 @@ def _moved(model: _Model, device: torch.device | str | None) -> _Model:
     return copy.deepcopy(model).to(device)
 
 
-class _Workspace:
-    """Computes matrices block by block and keeps them, see `lgcn.nn.rows.Workspace`.
+class GraphWorkspace:
+    """Computes matrices of a graph block by block and keeps them, see `lgcn.nn.rows.Workspace`.
+
+    A class that derives from it may compute other rows than all of one graph.
 
     Args:
-        model: The model, whose layers are named by their attributes.
         graph: The graph.
+        model: The model, whose layers are named by their attributes.
         device: Where blocks are computed.
         keeper: Keeps matrices.
         block_bytes: Memory that a block may take.
         on_progress: See `layerwise`.
+
+    Attributes:
+        num_rows: The rows that are computed.
+        num_kept: The rows of a kept matrix.
+        total_rows: The rows of the whole matrix.
     """
 
     def __init__(
         self,
-        model: Module,
         graph: Graph,
+        model: Module,
         device: torch.device,
-        keeper: Scratch | _Counter,
+        keeper: Scratch | Counter,
         block_bytes: int = 0,
         on_progress: OnProgress | None = None,
     ) -> None:
@@ -144,6 +170,7 @@ class _Workspace:
         self.block_bytes = block_bytes
         self.on_progress = on_progress
         self.step = ""
+        self.num_rows = self.num_kept = self.total_rows = graph.num_nodes
         self._names = {layer: _readable(name) for name, layer in model.named_modules()}
 
     def features(self) -> Rows:
@@ -152,12 +179,33 @@ class _Workspace:
         assert x is not None
 
         def compute(start: int, stop: int) -> Tensor:
-            return self.graph.features(slice(start, stop)).to(self.device, self.keeper.dtype)
+            return self.read_features(start, stop).to(self.device, self.keeper.dtype)
 
         if x.layout == torch.sparse_csr:
-            return Rows(self, compute, width, 0, x.crow_indices(), at_hand=True, name="features")
+            offsets = self.offsets(_feature_offsets)
+            return Rows(self, compute, width, 0, offsets, at_hand=True, name="features")
         values = 2 * width  # decoding makes two copies
         return Rows(self, compute, width, values, at_hand=True, name="features")
+
+    @property
+    def rowptr(self) -> Any:
+        return self.offsets(lambda graph: graph.rowptr)
+
+    def offsets(self, of_graph: Callable[[Graph], Tensor]) -> Any:
+        """Row offsets, in the form that `blocks` takes.
+
+        Args:
+            of_graph: Gives those of a graph.
+        """
+        return of_graph(self.graph)
+
+    def read_features(self, start: int, stop: int) -> Tensor:
+        """The features of a block of rows."""
+        return self.graph.features(slice(start, stop))
+
+    def read_adjacency(self, start: int, stop: int, adjacency: AdjacencyOptions) -> CSR:
+        """The rows of the adjacency of a block, whose columns number the rows of kept matrices."""
+        return self.graph.adjacency_rows(start, stop, **adjacency)
 
     @contextmanager
     def inside(self, layer: Module) -> Iterator[None]:
@@ -168,20 +216,35 @@ class _Workspace:
             self.step = before
 
     def store(self, name: str, rows: Rows) -> Tensor:
-        num_rows = self.graph.num_nodes
         row_bytes = (rows.values + rows.width) * self.keeper.dtype.itemsize
 
         def computed() -> Iterator[Tensor]:
             for start, stop in self.blocks(row_bytes, rows.rowptr):
                 yield rows.compute(start, stop)
                 if self.on_progress is not None:
-                    self.on_progress(name, stop, num_rows)
+                    self.on_progress(name, stop, self.num_rows)
 
-        return self.keeper.keep((num_rows, rows.width), computed())
+        return self.keeper.keep((self.num_kept, rows.width), computed())
 
-    def blocks(self, row_bytes: int, rowptr: Tensor | None = None) -> Iterator[tuple[int, int]]:
-        num_rows = self.graph.num_nodes
-        return row_blocks_within(self.block_bytes, num_rows, row_bytes, rowptr, ENTRY_BYTES)
+    def complete(self, name: str, matrix: Tensor) -> None:
+        pass  # all rows are computed here
+
+    def column_sums(self, matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        total = torch.zeros(matrix.size(1), dtype=torch.double)
+        if matrix.is_meta:
+            return total
+        for start, stop in self.blocks(24 * matrix.size(1)):
+            total += function(matrix[start:stop].double()).sum(0)
+        return total
+
+    def blocks(self, row_bytes: int, offsets: Any = None) -> Iterator[tuple[int, int]]:
+        """Cuts the rows into blocks, for work that needs `row_bytes` per row.
+
+        Args:
+            row_bytes: Bytes that a row takes.
+            offsets: Row offsets of a sparse matrix that a block reads. (default: none)
+        """
+        return row_blocks_within(self.block_bytes, self.num_rows, row_bytes, offsets, ENTRY_BYTES)
 
     def source(self, matrix: Tensor) -> Tensor:
         """The matrix; on a GPU if it takes at most half of what is free there."""
@@ -193,13 +256,13 @@ class _Workspace:
     def neighbours(
         self, source: Tensor, start: int, stop: int, adjacency: AdjacencyOptions
     ) -> tuple[Tensor, CSR]:
-        rowptr, col, weight = self.graph.adjacency_rows(start, stop, **adjacency)
+        rowptr, col, weight = self.read_adjacency(start, stop, adjacency)
         weight = None if weight is None else weight.to(self.device)
         rows = CSR(rowptr.to(self.device), col.to(self.device), weight)
         return (source, rows) if source.device == self.device else _gather(source, rows)
 
 
-class _Counter:
+class Counter:
     """Stands in for a `Scratch` to find out its size: computes nothing, counts what is kept."""
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -216,6 +279,11 @@ class _Counter:
     def _add(self, size: int) -> None:
         self.size += size
         self.largest = max(self.largest, self.size)
+
+
+def _feature_offsets(graph: Graph) -> Tensor:
+    assert graph.x is not None
+    return graph.x.crow_indices()
 
 
 def _readable(name: str) -> str:

@@ -12,7 +12,7 @@ by having the methods of `RowModel`: its `rows` calls the layers as its `forward
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Protocol, TypedDict, TypeVar, runtime_checkable
@@ -41,17 +41,32 @@ class Workspace(Protocol):
     graph: Graph
     device: torch.device
     step: str  # the name of the layer that is being described, else ""
+    total_rows: int  # of the whole matrix, of which other processes may compute a part
 
     def inside(self, layer: Module) -> AbstractContextManager[None]:
         """Names the layer that is being described."""
+        ...
+
+    @property
+    def rowptr(self) -> Any:
+        """The row offsets of the adjacency, for `Rows`."""
         ...
 
     def store(self, name: str, rows: Rows) -> Tensor:
         """Computes all rows and keeps them, on the CPU."""
         ...
 
-    def blocks(self, row_bytes: int) -> Iterator[tuple[int, int]]:
-        """Cuts the rows into blocks, for work that needs `row_bytes` per row."""
+    def complete(self, name: str, matrix: Tensor) -> None:
+        """Fills in the rows of a kept matrix that other processes have computed."""
+        ...
+
+    def column_sums(self, matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """The sum over all rows of a function of them, in double precision, by blocks.
+
+        Args:
+            matrix: A kept matrix.
+            function: Treats each row on its own, and keeps the number of columns.
+        """
         ...
 
     def source(self, matrix: Tensor) -> Tensor:
@@ -73,8 +88,8 @@ class Rows:
         compute: Returns the rows from `start` up to `stop`.
         width: Columns of the matrix.
         values: Values held per row while a block is computed, without the result.
-        rowptr: Row offsets of the sparse matrix that a block reads, whose entries take memory too.
-            (default: none)
+        rowptr: Row offsets of the sparse matrix that a block reads, whose entries take memory too,
+            in a form that the workspace knows. (default: none)
         at_hand: Whether rows are read rather than computed, so that they need not be stored.
             (default: `False`)
     """
@@ -85,7 +100,7 @@ class Rows:
         compute: Callable[[int, int], Tensor],
         width: int,
         values: int,
-        rowptr: Tensor | None = None,
+        rowptr: Any = None,
         *,
         at_hand: bool = False,
         name: str = "",
@@ -98,6 +113,7 @@ class Rows:
         self.at_hand = at_hand
         self.name = work.step or name  # that of the layer, for reports of progress
         self._matrix: Tensor | None = None
+        self._is_complete = False
 
     def check_width(self, in_channels: int) -> None:
         """Raises UsageError if a layer takes another number of columns."""
@@ -147,6 +163,9 @@ class Rows:
             own: The matrix of the block's own rows. (default: this one)
         """
         work, matrix = self.work, self.matrix()
+        if not self._is_complete:
+            work.complete(self.name, matrix)
+            self._is_complete = True
         before = self if own is None else own
         source = cache(lambda: work.source(matrix))
 
@@ -154,7 +173,7 @@ class Rows:
             near, rows = work.neighbours(source(), start, stop, adjacency)
             return function(near, before.compute(start, stop), rows)
 
-        return Rows(work, compute, width, values, work.graph.rowptr, name=self.name)
+        return Rows(work, compute, width, values, work.rowptr, name=self.name)
 
     def beside(self, right: Rows) -> Rows:
         """The columns of this matrix, followed by those of another."""

@@ -74,6 +74,14 @@ def reproduce(
             "device in --out are kept."
         ),
     ] = "auto",
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|auto",
+            help="Do the runs on the nodes of this Ray cluster, one core each. Needs the extra "
+            "ray, and the data files on each node.",
+        ),
+    ] = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
@@ -85,6 +93,8 @@ def reproduce(
         raise UsageError("give --quick or --full, not both")
     if processes is not None and processes < 1:
         raise UsageError(f"--processes must be at least 1, got {processes}")
+    if ray is not None:
+        _check_ray(ray, processes, device)
     if folder is None:
         folder = Path("reproduce/quick" if quick else "reproduce")
     chosen: dict[str, Any] = {
@@ -95,7 +105,7 @@ def reproduce(
         "quick": quick,
     }
     try:
-        report = _run(target, chosen, folder, processes, device, root)
+        report = _run(target, chosen, folder, processes, device, root, ray)
     except KeyboardInterrupt:
         raise TrainingInterrupted(
             f"stopped; finished runs are kept. Resume with: {shlex.join(['lgcn', *sys.argv[1:]])}"
@@ -110,11 +120,12 @@ def _run(
     processes: int | None,
     device: str,
     root: Path | None,
+    address: str | None,
 ) -> "Reproduction":
     from lgcn.paper.plans import make_plans
 
     plans = make_plans(target, **chosen)
-    device = _device(device)
+    device = _device(device) if address is None else "cpu"
     from lgcn.paper.reproduce import reproduce as run_reproduction
 
     if processes is None:
@@ -127,9 +138,21 @@ def _run(
             root=None if root is None else str(root),
             device=device,
             processes=processes,
+            address=address,
             on_run=on_run,
             on_timing=lambda names: err.print(f"measuring times: {', '.join(names)}"),
         )
+
+
+def _check_ray(address: str, processes: int | None, device: str) -> None:
+    from lgcn.workers.ray_cluster import check_address, import_ray
+
+    if processes is not None:
+        raise UsageError("give --processes or --ray, not both: each core of the cluster does a run")
+    if device == "cuda":
+        raise UsageError("--ray does runs on CPUs: omit --device cuda")
+    check_address(address)
+    import_ray()
 
 
 def _names(given: list[str] | None) -> list[str]:

@@ -39,6 +39,7 @@ def run_tasks(
     *,
     processes: int = 1,
     threads: int | None = 1,
+    address: str | None = None,
 ) -> None:
     """Calls a function with every task in worker processes, in the order of the tasks.
 
@@ -49,7 +50,14 @@ def run_tasks(
         processes: Number of workers. (default: 1)
         threads: Threads of torch and Numba per worker; ``None`` uses their defaults.
             (default: 1)
+        address: Of a Ray cluster, whose nodes run the tasks instead, as many at a time as they have
+            cores. See `lgcn.paper.ray_pool`. (default: none)
     """
+    if address is not None:
+        from lgcn.paper.ray_pool import run_tasks_on_ray
+
+        run_tasks_on_ray(tasks, function, on_result, address=address, threads=threads or 1)
+        return
     waiting = deque(tasks)
     idle: list[_Worker] = []
     busy: dict[Any, tuple[_Worker, Task]] = {}

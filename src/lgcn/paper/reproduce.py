@@ -40,6 +40,7 @@ def reproduce(
     root: str | None = None,
     device: str = "cpu",
     processes: int = 1,
+    address: str | None = None,
     run: Callable[..., dict[str, Any]] = run_and_record,
     on_run: OnRun | None = None,
     on_timing: Callable[[list[str]], None] | None = None,
@@ -54,6 +55,8 @@ def reproduce(
         root: Folder of the data files. (default: see :func:`lgcn.load_dataset`)
         device: ``"cpu"`` or ``"cuda"``. (default: ``"cpu"``)
         processes: Number of runs at the same time. (default: 1)
+        address: Of a Ray cluster that does the runs instead. Times are measured on this machine.
+            (default: none)
         run: Called with a job, root and device in a worker process. (default: the real run)
         on_run: Called after each run. (default: nothing)
         on_timing: Called with the names of the data sets before times are measured.
@@ -67,7 +70,7 @@ def reproduce(
         raise LGCNError("there is nothing to reproduce: " + "; ".join(report.left_out))
     jobs = {plan.target: plan.all_jobs() for plan, _ in possible}
     one = partial(run, root=root, device=device)
-    outcome = run_jobs(jobs, folder, one, processes=processes, on_run=on_run)
+    outcome = run_jobs(jobs, folder, one, processes=processes, address=address, on_run=on_run)
     report.run, report.reused = outcome.run, outcome.reused
     report.notes = outcome.notes
     report.failed = [(job.id, why, command(job)) for job, why in outcome.failed]

@@ -29,6 +29,7 @@ def run_jobs(
     run: Callable[[Job], dict[str, Any]],
     *,
     processes: int = 1,
+    address: str | None = None,
     on_run: OnRun | None = None,
 ) -> Outcome:
     """Runs every job once that has no record in the folder.
@@ -41,6 +42,7 @@ def run_jobs(
         folder: The output folder with the records.
         run: Returns the record of a job; called in worker processes with one thread each.
         processes: Number of runs at the same time. (default: 1)
+        address: Of a Ray cluster that runs them instead. (default: none)
         on_run: Called after each run. (default: nothing)
     """
     outcome = Outcome()
@@ -70,5 +72,5 @@ def run_jobs(
             on_run(job, result, outcome.run + len(outcome.failed), len(todo))
 
     order = sorted(todo, key=lambda job: -job.cost)  # so that all cores stay busy to the end
-    run_tasks(order, run, done, processes=processes)
+    run_tasks(order, run, done, processes=processes, address=address)
     return outcome

@@ -80,7 +80,8 @@ class BatchLoader(ABC):
         self.seed = seed
         self.num_workers = num_workers
         self._next_epoch = 0
-        self._fixed: list[Graph] | None = None
+        self._fixed: dict[int, Graph] = {}
+        self._planned: tuple[int, list[Any]] | None = None  # the last epoch and its plan
         self._lock = threading.Lock()
         self._made = 0
         self._seconds = 0.0
@@ -112,12 +113,15 @@ class BatchLoader(ABC):
 
     def epoch(self, epoch: int) -> Generator[Graph]:
         """The batches of the given epoch."""
+        yield from ahead(lambda number: self.batch(epoch, number), len(self), self.num_workers)
+
+    def batch(self, epoch: int, number: int) -> Graph:
+        """One batch of an epoch, whichever were made before."""
         if self.resample:
-            yield from self._prepare(epoch)
-            return
-        if self._fixed is None:
-            self._fixed = list(self._prepare(0))
-        yield from self._fixed
+            return self._make(epoch, number)
+        if number not in self._fixed:
+            self._fixed[number] = self._make(0, number)
+        return self._fixed[number]
 
     @property
     def subgraphs_per_second(self) -> float | None:
@@ -126,20 +130,22 @@ class BatchLoader(ABC):
             return None
         return self._made / self._seconds * max(self.num_workers, 1)
 
-    def _prepare(self, epoch: int) -> Iterator[Graph]:
-        plan = self._plan(epoch)[: len(self) * self.batch_size]
+    def _make(self, epoch: int, number: int) -> Graph:
+        plan = self._plan_of(epoch)
+        started = time.perf_counter()
+        first = number * self.batch_size
+        places = range(first, min(first + self.batch_size, len(plan)))
+        made = Graph.concat([self._subgraph(plan[i], epoch, i) for i in places])
+        with self._lock:
+            self._made += len(places)
+            self._seconds += time.perf_counter() - started
+        return made
 
-        def batch(number: int) -> Graph:
-            started = time.perf_counter()
-            first = number * self.batch_size
-            places = range(first, min(first + self.batch_size, len(plan)))
-            made = Graph.concat([self._subgraph(plan[i], epoch, i) for i in places])
-            with self._lock:
-                self._made += len(places)
-                self._seconds += time.perf_counter() - started
-            return made
-
-        return ahead(batch, len(self), self.num_workers)
+    def _plan_of(self, epoch: int) -> list[Any]:
+        with self._lock:
+            if self._planned is None or self._planned[0] != epoch:
+                self._planned = epoch, self._plan(epoch)[: len(self) * self.batch_size]
+            return self._planned[1]
 
     def _random_seed(self, epoch: int, number: int) -> int:
         """The seed of the sub-graph with this number."""

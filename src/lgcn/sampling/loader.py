@@ -184,5 +184,14 @@ class GraphLoader:
 
     def epoch(self, epoch: int) -> Generator[Graph]:
         """The batches of the given epoch."""
-        for i in np.random.default_rng([self.seed, epoch]).permutation(len(self.graphs)):
+        for i in self._order(epoch):
             yield self.graphs[i]
+
+    def batch(self, epoch: int, number: int) -> Graph:
+        """One batch of an epoch."""
+        return self.graphs[self._order(epoch)[number]]
+
+    def _order(self, epoch: int) -> list[int]:
+        rng = np.random.default_rng([self.seed, epoch])
+        order: list[int] = rng.permutation(len(self.graphs)).tolist()
+        return order

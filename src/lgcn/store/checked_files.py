@@ -26,7 +26,7 @@ from lgcn.store.format import (
     header_digest,
 )
 from lgcn.utils.files import parse_json
-from lgcn.utils.limits import MAX_CLASSES, MAX_JSON
+from lgcn.utils.limits import MAX_CLASSES, MAX_INT32, MAX_JSON, MAX_NODES
 from lgcn.utils.stored_json import fields
 
 PIECE = 1 << 22  # bytes that are hashed and looked at together
@@ -183,6 +183,8 @@ def _limits(
         numbers = arrays["y"].dtype == "float64"
         found["y"] = _numbers_or_nan if numbers else _between(0 if matrix else -1, high)
     found["sample_weight"] = _weights
+    # How large they may be, the store of a part does not say: `lgcn.partition` checks that.
+    found |= {"n_id": _between(0, MAX_NODES), "owner": _between(0, MAX_INT32)}
     return found
 
 

@@ -77,6 +77,10 @@ ARRAYS: dict[str, _Shapes] = {
     "ids": {"int64": ("N",)},
     "ids_offsets": {"int64": ("N+1",)},
     "ids_bytes": {"uint8": ("B",)},
+    # Of a part of a graph (`lgcn.partition`): the numbers of the nodes in the whole graph, and the
+    # part that owns each.
+    "n_id": {"int64": ("N",)},
+    "owner": {"int32": ("N",)},
 }
 # Version 0.1.0 wrote these for directed graphs. Nothing reads them, not even to check them.
 UNUSED: dict[str, _Shapes] = {
@@ -89,6 +93,7 @@ TOGETHER = (
     ("x_scale", "x_offset"),
     ("x_rowptr", "x_col", "x_values"),
     ("ids_offsets", "ids_bytes"),
+    ("n_id", "owner"),
 )
 # What each list of offsets points into; ptr counts nodes.
 OFFSETS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -36,17 +37,43 @@ def feature_kind(features: str) -> None:
         raise UsageError(f"features must be one of {', '.join(kinds)}, got {features!r}")
 
 
-def check_target(path: Path, overwrite: bool) -> None:
-    """Refuses a path that exists; with `overwrite`, only one that is not purely a store."""
+class FolderKind(NamedTuple):
+    """A kind of folder that a command writes as a whole.
+
+    Args:
+        name: Its name in messages.
+        is_one: Whether a folder looks like one.
+        foreign: The names of files in a folder that do not belong to one, not even to one that is
+            being written.
+    """
+
+    name: str
+    is_one: Callable[[Path], bool]
+    foreign: Callable[[Path], list[str]]
+
+
+def foreign_files(folder: Path) -> list[str]:
+    """Files in a folder that do not belong to a store, not even to one that is being written."""
+    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS | UNUSED)}
+    return sorted(path.name for path in folder.iterdir() if path.name not in known)
+
+
+STORE = FolderKind("store", is_store, foreign_files)
+
+
+def check_target(path: Path, overwrite: bool, kind: FolderKind = STORE) -> None:
+    """Refuses a path that exists; with `overwrite`, only one that is not purely of this kind."""
     if not os.path.lexists(path):
         return
     if not overwrite:
         raise UsageError(f"{path} exists. Give another path, or overwrite=True")
-    if path.is_symlink() or not is_store(path):
-        raise UsageError(f"{path} is not a store, so it is not overwritten. Give another path")
-    if others := foreign_files(path):
+    if path.is_symlink() or not kind.is_one(path):
         raise UsageError(
-            f"{path} has files that do not belong to a store ({others[0]!r}), so it is not "
+            f"{path} is not a {kind.name}, so it is not overwritten. Give another path"
+        )
+    if others := kind.foreign(path):
+        raise UsageError(
+            f"{path} has files that do not belong to a {kind.name} ({others[0]!r}), so it is not "
             "overwritten. Give another path"
         )
 
@@ -72,12 +99,6 @@ def check_import(
         table_kind(file, "edges", EDGE_SUFFIXES)
     tables["features"] = tables.pop("node_features", None)
     check_tables(None, **{"nodes": None, **tables})
-
-
-def foreign_files(folder: Path) -> list[str]:
-    """Files in a folder that do not belong to a store, not even to one that is being written."""
-    known = {HEADER, "scratch", *(file_of(folder, name).name for name in ARRAYS | UNUSED)}
-    return sorted(path.name for path in folder.iterdir() if path.name not in known)
 
 
 def generated_sizes(

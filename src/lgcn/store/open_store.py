@@ -32,22 +32,24 @@ class Store:
         graph: The graph. Its tensors are memory maps of the files. Writing to a tensor does not
             change the files, and the files must not change while the graph is in use. Its
             `node_ids` is `None`; use the method `node_ids` of the store.
+        arrays: The arrays as the files have them, mapped; bfloat16 as its bits in uint16.
+        dtypes: The type of each array by name, see `lgcn.store.format`.
     """
 
     def __init__(self, path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
         self.path = path
         self.header = header
-        self._maps = {name: _map(path, name, array) for name, array in arrays.items()}
-        self._dtypes = {name: array.dtype for name, array in arrays.items()}
+        self.arrays = {name: _map(path, name, array) for name, array in arrays.items()}
+        self.dtypes = {name: array.dtype for name, array in arrays.items()}
         self.graph = self._graph()
 
     def _graph(self) -> Graph:
         names = self.header["label_names"]
         scale = None
-        if "x_scale" in self._maps:
+        if "x_scale" in self.arrays:
             scale = torch.stack([self._tensor("x_scale"), self._tensor("x_offset")])
-        same = (*NODE_TENSORS, "edge_weight", "degree", "ptr")
-        tensors: dict[str, Any] = {name: self._tensor(name) for name in same if name in self._maps}
+        same = (*NODE_TENSORS, "edge_weight", "degree", "ptr", "n_id")
+        tensors: dict[str, Any] = {name: self._tensor(name) for name in same if name in self.arrays}
         return Graph._trusted(
             self._tensor("rowptr"),
             self._tensor("col"),
@@ -60,9 +62,9 @@ class Store:
         )
 
     def _features(self) -> Tensor | None:
-        if "x" in self._maps:
+        if "x" in self.arrays:
             return self._tensor("x")
-        if "x_col" not in self._maps:
+        if "x_col" not in self.arrays:
             return None
         parts = [self._tensor(name) for name in ("x_rowptr", "x_col", "x_values")]
         return sparse_features(parts[0], parts[1], parts[2], self.header["num_features"])
@@ -82,8 +84,8 @@ class Store:
         return encoder
 
     def _tensor(self, name: str) -> Tensor:
-        tensor = torch.from_numpy(self._maps[name])
-        return tensor.view(torch.bfloat16) if self._dtypes[name] == "bfloat16" else tensor
+        tensor = torch.from_numpy(self.arrays[name])
+        return tensor.view(torch.bfloat16) if self.dtypes[name] == "bfloat16" else tensor
 
     def node_ids(self, start: int, stop: int) -> Any:
         """The user's ids of the nodes from `start` up to `stop`, as an Arrow array.
@@ -97,12 +99,12 @@ class Store:
                 f"nodes must lie between 0 and {self.graph.num_nodes}, got start {start} and "
                 f"stop {stop}"
             )
-        if "ids" in self._maps:
-            return pa.array(self._maps["ids"][start:stop])
-        if "ids_bytes" not in self._maps:
+        if "ids" in self.arrays:
+            return pa.array(self.arrays["ids"][start:stop])
+        if "ids_bytes" not in self.arrays:
             return pa.array(np.arange(start, stop))
-        offsets = np.array(self._maps["ids_offsets"][start : stop + 1])
-        data = np.array(self._maps["ids_bytes"][offsets[0] : offsets[-1]])
+        offsets = np.array(self.arrays["ids_offsets"][start : stop + 1])
+        data = np.array(self.arrays["ids_bytes"][offsets[0] : offsets[-1]])
         offsets -= offsets[0]
         ids = pa.LargeStringArray.from_buffers(
             len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data)
@@ -147,7 +149,7 @@ def open_store(path: str | Path, *, verify: bool = True) -> Store:
     for name, target in OFFSETS.items():
         if name in arrays:  # cheap, and so done without verify too
             length = arrays[target].shape[0] - (name == "ptr")
-            check_end(folder, name, int(store._maps[name][-1]), length)
+            check_end(folder, name, int(store.arrays[name][-1]), length)
     return store
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.errors import UsageError, WriteError
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.store.checked_files import digests
 from lgcn.store.format import (
@@ -27,16 +24,9 @@ from lgcn.store.format import (
     file_of,
     header_digest,
 )
-from lgcn.store.new_store_checks import check_target, foreign_files
+from lgcn.store.new_folder import NewFolder, plain_errors
 from lgcn.utils.files import (
-    NO_ROOM,
-    cannot_write,
-    exchange,
-    is_at,
-    lock,
-    private_name,
     sync,
-    sync_folder,
 )
 from lgcn.utils.row_blocks import row_blocks_within
 
@@ -53,23 +43,17 @@ class StoreWriter:
         path: Folder of the store. Folders above it are created as needed.
         overwrite: Replace an existing store, once the new one is complete.
             (default: `False`)
+        shown: The path that messages name. (default: `path`)
     """
 
-    def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
-        # Not resolve(), which follows a link at path itself: what it points to would be replaced.
-        self.path = Path(path).absolute()
-        if self.path.name in ("", ".."):
-            raise UsageError(f"the path of a store must end with a name, got {path}")
-        self._overwrite = overwrite
+    def __init__(
+        self, path: str | Path, *, overwrite: bool = False, shown: Path | None = None
+    ) -> None:
+        self._place = NewFolder(path, overwrite=overwrite, shown=shown)
+        self.path, self.folder = self._place.path, self._place.folder
+        self._shown = self._place.shown
         self._shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._open: dict[str, Appender] = {}
-        self._lock: int | None = None
-        check_target(self.path, self._overwrite)
-        with _plain_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_abandoned(self.path)
-            # Held until the end: it tells the next writer that this one is alive.
-            self.folder, self._lock = _new_folder(self.path)
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -80,19 +64,9 @@ class StoreWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.abandon()
-        # An error of a scratch file names none.
-        if isinstance(error, OSError) and (error.errno in NO_ROOM or error.filename is None):
-            with _plain_errors(self.path):
-                raise error
-
-    def abandon(self) -> None:
-        """Removes what was written, unless it is finished."""
         for appender in self._open.values():
             appender.close()
-        if self._lock is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self._unlock()
+        self._place.__exit__(kind, error, trace)
 
     @property
     def scratch(self) -> Path:
@@ -110,8 +84,8 @@ class StoreWriter:
             width: Values per row, for a matrix. (default: a vector)
         """
         path = self._new(name, dtype)
-        with _plain_errors(self.path):
-            self._open[name] = Appender(path, dtype, width, self.path)
+        with plain_errors(self._shown):
+            self._open[name] = Appender(path, dtype, width, self._shown)
         return self._open[name]
 
     def finish(
@@ -137,7 +111,7 @@ class StoreWriter:
         Returns:
             The header.
         """
-        with _plain_errors(self.path):
+        with plain_errors(self._shown):
             self._close_appenders()
             if not {"rowptr", "col"} <= set(self._shapes):
                 raise ValueError(
@@ -165,7 +139,7 @@ class StoreWriter:
                 },
                 "sha256": "",
             }
-            arrays = check_header(header, str(self.path))
+            arrays = check_header(header, str(self._shown))
             for key, digest in digests(self.folder, header, arrays).items():
                 header["arrays"][key]["sha256"] = digest
             header = json.loads(json.dumps(header, allow_nan=False))  # as a reader will see it
@@ -176,7 +150,7 @@ class StoreWriter:
             (self.folder / HEADER).write_text(text, encoding="utf-8")
             for path in [*self.folder.iterdir(), self.folder]:
                 sync(path)
-            self._take_name()
+            self._place.take_name()
         return header
 
     def _new(self, name: str, dtype: str) -> Path:
@@ -209,21 +183,6 @@ class StoreWriter:
         path = file_of(self.folder, name)
         return torch.from_numpy(np.memmap(path, DTYPES[dtype], "r+", shape=shape))
 
-    def _take_name(self) -> None:
-        check_target(self.path, self._overwrite)
-        if self.path.exists():
-            exchange(self.folder, self.path)
-            shutil.rmtree(self.folder, ignore_errors=True)  # which is the old store now
-        else:
-            self.folder.rename(self.path)
-        self._unlock()
-        sync_folder(self.path.parent)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
 
 class Appender:
     """An array that grows, see `StoreWriter.append`."""
@@ -231,19 +190,19 @@ class Appender:
     def __init__(self, path: Path, dtype: str, width: int | None, store: Path) -> None:
         self.dtype = dtype
         self._dtype = DTYPES[dtype]
-        self._width = width
+        self.width = width
         self._store = store
         self._length = 0
         self._file = path.open("xb", buffering=0)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self._length,) if self._width is None else (self._length, self._width)
+        return (self._length,) if self.width is None else (self._length, self.width)
 
     def write(self, values: Any) -> None:
         """Adds entries, or rows of a matrix, of exactly the array's type."""
         values = np.ascontiguousarray(values)
-        width = () if self._width is None else (self._width,)
+        width = () if self.width is None else (self.width,)
         if values.dtype != self._dtype or values.shape[1:] != width or values.ndim < 1:
             raise ValueError(
                 f"values must be {self._dtype} in shape [n, *{width}], got {values.dtype} in "
@@ -251,58 +210,9 @@ class Appender:
             )
         self._length += values.shape[0]
         view = memoryview(values.reshape(-1).view(np.uint8))
-        with _plain_errors(self._store):
+        with plain_errors(self._store):
             while len(view):  # a write may be partial
                 view = view[self._file.write(view) :]
 
     def close(self) -> None:
         self._file.close()
-
-
-@contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
-    """Turns an error of the system, such as a full disk, into a plain message."""
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(f"{cannot_write(path, error)}. What was written is removed") from error
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(private_name(path.name, ".partial-*")[1])
-
-
-def _new_folder(path: Path) -> tuple[Path, int]:
-    """An empty folder beside `path`, and its lock."""
-    while True:
-        folder = _partial(path)
-        folder.mkdir()
-        # Another writer may have taken it for an abandoned one, before it was locked.
-        handle, locked = _open(folder)
-        if handle is not None:
-            if locked is not False and is_at(handle, folder):
-                return folder, handle
-            os.close(handle)
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Removes what writers of `path` left that were killed; a living one holds a lock."""
-    shared = private_name(path.name, ".partial-*")[0]
-    for folder in path.parent.iterdir():
-        named = folder.name.startswith(f"{shared}.partial-")
-        if not named or folder.is_symlink() or not folder.is_dir() or foreign_files(folder):
-            continue
-        handle, locked = _open(folder)
-        if handle is not None:
-            if locked:
-                shutil.rmtree(folder, ignore_errors=True)
-            os.close(handle)
-
-
-def _open(folder: Path) -> tuple[int | None, bool | None]:
-    """A descriptor of the folder, if it is there, and whether it locks it (`lock`)."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except FileNotFoundError:
-        return None, False
-    return handle, lock(handle)

@@ -1,7 +1,8 @@
 """Saving a training in its run folder, and resuming it from there."""
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +14,8 @@ from lgcn.training.model_spec import ModelSpec, load_weights
 from lgcn.training.run_folder import Run
 from lgcn.training.settings import Settings
 from lgcn.training.state import State
+from lgcn.workers import Workers
+from lgcn.workers.tensors import share_tensors
 
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # what Adam and Nadam keep per parameter
 ENTRY = {"epoch", "train_loss", "val_loss", "val_score", "test_score"}  # keys of the history
@@ -34,45 +37,64 @@ def save(
     run.save_checkpoint(state.epoch, tensors, vars(state))
 
 
-def restore(
-    run: Run,
-    settings: Settings,
-    spec: ModelSpec,
-    model: Module,
-    optimizer: Optimizer,
-    best: dict[str, Tensor],
-) -> tuple[State, dict[str, Tensor]]:
-    """Loads the checkpoint of a run into the model and its optimiser.
+class Checkpoint(NamedTuple):
+    """A checkpoint as it was read: its state is checked, its tensors are not."""
+
+    path: Path  # for messages
+    tensors: dict[str, Tensor]
+    state: State
+
+
+def checkpoint_of(run: Run, settings: Settings, spec: ModelSpec) -> Checkpoint | None:
+    """The checkpoint of a run; `None` if it has none yet.
 
     Args:
         run: The run folder.
         settings, spec: Those of the training, which the run must have as well.
-        model, optimizer: What is filled.
-        best: What is returned if the run has no checkpoint yet.
-
-    Returns:
-        The state and the best weights.
     """
     if run.read() != (settings, spec):
         raise UsageError(f"{run.folder} holds a run with other settings or another graph")
     checkpoint = run.load_checkpoint()
     if checkpoint is None:  # stopped before the first checkpoint: start anew
-        return State(), best
+        return None
     epoch, tensors, record = checkpoint
     path = run.folder / f"checkpoint-{epoch}.safetensors"
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
-    for name, value in tensors.items():
-        part, _, key = name.partition(".")
-        if part not in parts:
-            raise CheckpointError(f"{path} is damaged: it holds {name!r:.80}. {START_AGAIN}")
-        parts[part][key] = value
-    # All of it is checked before the model is changed.
     try:
         state = _state(record, epoch)
     except (TypeError, ValueError) as error:
         raise CheckpointError(
             f"{run.folder / 'checkpoint.json'} is damaged: {one_line(error)}. {START_AGAIN}"
         ) from error
+    return Checkpoint(path, tensors, state)
+
+
+def share_checkpoint(found: Checkpoint | None, workers: Workers) -> Checkpoint | None:
+    """The checkpoint that rank 0 read, on all ranks."""
+    if workers.size == 1:
+        return found
+    message = None if found is None else {"path": str(found.path), "state": vars(found.state)}
+    message = workers.share(message, "the checkpoint")
+    if message is None:
+        return None
+    tensors = share_tensors(workers, None if found is None else found.tensors, "the checkpoint")
+    return Checkpoint(Path(message["path"]), tensors, State(**message["state"]))
+
+
+def restore(
+    found: Checkpoint, model: Module, optimizer: Optimizer
+) -> tuple[State, dict[str, Tensor]]:
+    """Loads a checkpoint into the model and its optimiser.
+
+    Returns:
+        The state and the best weights.
+    """
+    path = found.path
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimizer": {}}
+    for name, value in found.tensors.items():
+        part, _, key = name.partition(".")
+        if part not in parts:
+            raise CheckpointError(f"{path} is damaged: it holds {name!r:.80}. {START_AGAIN}")
+        parts[part][key] = value
     for part in ("best", "model"):
         load_weights(model, parts[part], path)
     optimizer_state = optimizer.state_dict()
@@ -81,7 +103,7 @@ def restore(
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {one_line(error)}. {START_AGAIN}") from error
     optimizer.load_state_dict(optimizer_state)
-    return state, parts["best"]
+    return found.state, parts["best"]
 
 
 def _moments(optimizer: Optimizer, tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:

@@ -3,10 +3,17 @@
 They depend on counts, never on a clock: one seed gives one model, whatever else the machine does.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lgcn.graph import Graph
-from lgcn.graph.statistics import labels_per_class, neighbour_agreement
+from lgcn.graph.statistics import (
+    Agreement,
+    labels_per_class,
+    neighbour_agreement,
+    suggest_k,
+)
 from lgcn.training.groups import LGCNSettings
 
 if TYPE_CHECKING:
@@ -42,6 +49,49 @@ MANY_LABELS = 400
 AGREEMENT, AGREEMENT_ENTRIES = 0.1, 20
 
 
+@dataclass(frozen=True)
+class Known:
+    """What choices depend on. Functions are called only if a choice needs them."""
+
+    num_nodes: int
+    num_edges: int  # entries of the adjacency
+    largest: int  # nodes of the largest of several separate graphs
+    num_graphs: int
+    wants_many: Callable[[], bool]
+    suggested_k: Callable[[], int]
+    feature_length: Callable[["Settings"], float]
+
+    @classmethod
+    def of(cls, graph: Graph) -> "Known":
+        """What is known of a graph."""
+        from lgcn.training.structure import prepared_length
+
+        return cls(
+            graph.num_nodes,
+            graph.num_edges,
+            graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max()),
+            graph.num_graphs,
+            lambda: wants_many(graph),
+            lambda: suggest_k(graph),
+            lambda settings: prepared_length(graph, settings),
+        )
+
+    @classmethod
+    def of_statistics(cls, found: Mapping[str, Any]) -> "Known":
+        """What a partition knows of the whole graph, see `lgcn.partition`."""
+        stored = found["neighbour_agreement"]
+        agree = _agree(None if stored is None else Agreement(**stored))
+        return cls(
+            found["num_nodes"],
+            found["num_edges"],
+            found["num_nodes"],
+            1,
+            lambda: found["labels_per_class"] >= MANY_LABELS or not agree,
+            lambda: int(found["suggested_k"]),
+            lambda settings: float(found["feature_length"]),
+        )
+
+
 def wants_many(graph: Graph) -> bool:
     """Whether the settings for many labels suit a graph.
 
@@ -57,15 +107,13 @@ def neighbours_agree(graph: Graph) -> bool:
     Only edges between training nodes count. With hardly any of them, or if nodes can have several
     labels, the answer is yes.
     """
-    found = neighbour_agreement(graph)
+    return _agree(neighbour_agreement(graph))
+
+
+def _agree(found: Agreement | None) -> bool:
     if found is None or found.entries < AGREEMENT_ENTRIES:
         return True
     return found.alike - found.by_chance >= AGREEMENT * (1 - found.by_chance)
-
-
-def largest_graph(graph: Graph) -> int:
-    """Nodes of the graph, or of the largest one if there are several separate graphs."""
-    return graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
 
 
 def device_kind(name: str) -> str:
@@ -77,21 +125,23 @@ def device_kind(name: str) -> str:
     return "cuda" if name.startswith("cuda") else "cpu"
 
 
-def whole_graph_work(graph: Graph, settings: "Settings") -> int:
+def whole_graph_work(known: Known, settings: "Settings") -> int:
     """Work of all epochs on the whole graph."""
     chosen = settings.optimisation
-    epochs = chosen.max_epochs if chosen.max_steps is None else _epochs(graph, settings)
-    return epochs * chosen.views * settings.model.work(graph.num_nodes, graph.num_edges)
+    epochs = chosen.max_epochs if chosen.max_steps is None else _epochs(known, settings)
+    return epochs * chosen.views * settings.model.work(known.num_nodes, known.num_edges)
 
 
-def _epochs(graph: Graph, settings: "Settings") -> int:
+def _epochs(known: Known, settings: "Settings") -> int:
     """Epochs on whole graphs; a step is one of the separate graphs."""
     chosen = settings.optimisation
     assert chosen.max_steps is not None
-    return min(chosen.max_epochs, -(-chosen.max_steps // graph.num_graphs))
+    return min(chosen.max_epochs, -(-chosen.max_steps // known.num_graphs))
 
 
-def training_choice(graph: Graph, settings: "Settings") -> dict[str, Any]:
+def training_choice(
+    known: Known, settings: "Settings", *, may_be_whole: bool = True
+) -> dict[str, Any]:
     """What ``training=auto`` means for a graph: settings by flat name.
 
     Whole graphs train best. Sub-graphs replace them if the whole graph would need too much memory
@@ -99,12 +149,17 @@ def training_choice(graph: Graph, settings: "Settings") -> dict[str, Any]:
     of that work, and scores of all nodes are computed after every few epochs.
 
     Args:
-        graph: The graph.
+        known: What is known of the graph.
         settings: The settings, in which k is chosen.
+        may_be_whole: Whether one process can train on the whole graph. (default: `True`)
     """
-    values = largest_graph(graph) * settings.model.values_per_feature
+    values = known.largest * settings.model.values_per_feature
     budget = WORK[device_kind(settings.hardware.device)]
-    if values <= WHOLE_GRAPH_VALUES and whole_graph_work(graph, settings) <= budget:
+    if (
+        may_be_whole
+        and values <= WHOLE_GRAPH_VALUES
+        and whole_graph_work(known, settings) <= budget
+    ):
         return {"training": "whole"}
     found: dict[str, Any] = {"training": "subgraph"}
     if settings.dataset == "store":  # a light network, whose epochs and scores stay as they are
@@ -120,36 +175,36 @@ def training_choice(graph: Graph, settings: "Settings") -> dict[str, Any]:
         found["n_init"] = max(1, max_nodes // ROOM)
     subgraphs = settings.sampling.subgraphs_per_epoch
     if subgraphs is None:
-        work = settings.optimisation.max_epochs * _subgraph_work(graph, settings)
+        work = settings.optimisation.max_epochs * _subgraph_work(known, settings)
         subgraphs = max(FEWEST_SUBGRAPHS, budget // SUBGRAPH_SHARE // max(1, work))
         found["subgraphs_per_epoch"] = subgraphs
     if "evaluate_every" not in settings.given:
-        found["evaluate_every"] = _epochs_per_evaluation(graph, settings, subgraphs)
+        found["evaluate_every"] = _epochs_per_evaluation(known, settings, subgraphs)
     return found
 
 
-def _subgraph_work(graph: Graph, settings: "Settings") -> int:
+def _subgraph_work(known: Known, settings: "Settings") -> int:
     """Work of a step on a sub-graph that is as dense as the graph itself."""
-    nodes = min(settings.sampling.max_nodes or graph.num_nodes, graph.num_nodes)
-    entries = graph.num_edges * nodes // max(graph.num_nodes, 1)
+    nodes = min(settings.sampling.max_nodes or known.num_nodes, known.num_nodes)
+    entries = known.num_edges * nodes // max(known.num_nodes, 1)
     return settings.optimisation.views * settings.model.work(nodes, entries)
 
 
-def _epochs_per_evaluation(graph: Graph, settings: "Settings", subgraphs: int) -> int:
+def _epochs_per_evaluation(known: Known, settings: "Settings", subgraphs: int) -> int:
     """Epochs whose steps are at least twice the work of scoring all nodes.
 
     A forward pass is a third of a step, and graphs that are too large are scored on a sample.
     """
-    values = largest_graph(graph) * settings.model.values_per_feature
+    values = known.largest * settings.model.values_per_feature
     if settings.evaluation.evaluate_on != "graph" and values > EVALUATED_VALUES:
         return 1
-    scoring = settings.model.work(graph.num_nodes, graph.num_edges) // 3
-    return max(1, -(-2 * scoring // max(1, subgraphs * _subgraph_work(graph, settings))))
+    scoring = settings.model.work(known.num_nodes, known.num_edges) // 3
+    return max(1, -(-2 * scoring // max(1, subgraphs * _subgraph_work(known, settings))))
 
 
-def why_subgraphs(graph: Graph, settings: "Settings") -> str:
+def why_subgraphs(known: Known, settings: "Settings") -> str:
     """Why ``training=auto`` takes sub-graphs, in a few words."""
-    values = largest_graph(graph) * settings.model.values_per_feature
+    values = known.largest * settings.model.values_per_feature
     if values > WHOLE_GRAPH_VALUES:
         return "the whole graph would need much memory"
     place = "GPU" if device_kind(settings.hardware.device) == "cuda" else "CPU"
@@ -178,5 +233,5 @@ def describe(graph: Graph, settings: "Settings", given: "Settings") -> str:
     size = settings.sampling.max_nodes
     line += "; on sub-graphs" if size is None else f"; on sub-graphs of up to {size:,} nodes"
     if given.sampling.training == "auto":
-        line += f", because {why_subgraphs(graph, settings)} (training=auto)"
+        line += f", because {why_subgraphs(Known.of(graph), settings)} (training=auto)"
     return line

@@ -1,6 +1,6 @@
 """Scores of validation and test nodes, on whole graphs or on sub-graphs around them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -83,7 +83,13 @@ def split_scores(
         scoring = Scoring.default(scored[0][0])
     if scoring.is_default and any(len(logits) > BLOCK_NODES for _, logits in scored):
         return _scores_by_blocks(scored, splits)
-    outputs = split_outputs(scored, splits)
+    return scores_of_outputs(split_outputs(scored, splits), scoring)
+
+
+def scores_of_outputs(
+    outputs: Mapping[str, tuple[Tensor, Tensor]], scoring: Scoring
+) -> SplitScores:
+    """Loss and score of each split, from the outputs and labels of its nodes."""
     if "val" in outputs:
         scoring = scoring.tuned(*outputs["val"])
     scores: SplitScores = {}
@@ -174,7 +180,7 @@ def evaluation_graphs(graph: Graph, settings: Settings) -> list[Graph]:
     if settings.evaluation.evaluate_on == "graph":
         return whole_graphs(graph)
     if settings.evaluation.evaluate_on == "sampled":
-        return _sampled_graphs(graph, settings)
+        return sampled_graphs(graph, settings)
     around = []
     for split, other in (("val", "test_mask"), ("test", "val_mask")):
         mask = graph.mask(split)
@@ -212,13 +218,21 @@ def whole_graphs(graph: Graph) -> list[Graph]:
     ]
 
 
-def _sampled_graphs(graph: Graph, settings: Settings) -> list[Graph]:
+def sampled_graphs(graph: Graph, settings: Settings, *, share: int = 1) -> list[Graph]:
+    """Sub-graphs around a sample of the validation nodes, for large graphs.
+
+    Args:
+        graph: The graph.
+        settings: The settings.
+        share: Only the n-th part of the usual number of sub-graphs. (default: all)
+    """
     assert graph.val_mask is not None
     rng = np.random.default_rng([settings.seed, 0, 0, 3])  # not used in training
     nodes = graph.val_mask.nonzero().squeeze(1).cpu().numpy()
     max_nodes = settings.sampling.max_nodes or SAMPLED_MAX_NODES
     roots = max(1, max_nodes // SAMPLED_ROOM)
     subgraphs = min(SAMPLED_SUBGRAPHS, max(2, SAMPLED_NODES // max_nodes))
+    subgraphs = -(-subgraphs // share)
     chosen = rng.permutation(nodes)[: subgraphs * roots]
     parts = []
     for number, start in enumerate(np.array_split(chosen, -(-chosen.size // roots))):

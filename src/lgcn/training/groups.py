@@ -339,6 +339,12 @@ class SamplingSettings(Group):
         "training=auto limits them)",
     )
     subgraphs_per_batch: Int = Field(1, ge=1, description="sub-graphs in a mini-batch")
+    subgraphs_per_step: Int | None = Field(
+        None,
+        ge=1,
+        description="mini-batches whose gradients are added up in a step; several workers share "
+        "them (none: one per worker, or one per part of a partition)",
+    )
     sampler: Literal["bfs", "clusters", "walks", "neighbors"] = Field(
         "bfs",
         description="sub-graphs by Algorithm 1, METIS, random walks, or sampled neighbours",

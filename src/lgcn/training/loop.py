@@ -14,19 +14,12 @@ from torch.optim import Optimizer
 
 from lgcn.errors import TrainingInterrupted, UsageError
 from lgcn.graph import Graph
-from lgcn.sampling import GraphLoader
+from lgcn.partition import Partition
 from lgcn.sampling.batches import BatchLoader
-from lgcn.training.checkpoints import restore, save
-from lgcn.training.checks import check_k, check_metric, check_trainable
-from lgcn.training.choose import describe
+from lgcn.training.checkpoints import checkpoint_of, restore, save, share_checkpoint
+from lgcn.training.data import Loader, TrainingData
 from lgcn.training.divergence import check_finite
-from lgcn.training.evaluation import (
-    SplitScores,
-    evaluate,
-    evaluation_graphs,
-    score_graphs,
-    whole_graphs,
-)
+from lgcn.training.evaluation import SplitScores
 from lgcn.training.interrupts import stop_request
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.record import final_scoring, run_record
@@ -34,13 +27,14 @@ from lgcn.training.run_folder import Run
 from lgcn.training.run_metrics import run_metrics
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
-from lgcn.training.setup import make_loader, make_optimizer, pick_device
-from lgcn.training.split_file import check_split, split_of
+from lgcn.training.setup import make_optimizer, pick_device
+from lgcn.training.shared_data import training_data, whole_in_one_process
+from lgcn.training.split_file import check_split
 from lgcn.training.state import Rates, State
 from lgcn.training.step import Step
-from lgcn.training.weights import training_graph
 from lgcn.utils.generators import Generators, initializing_from, random_seed
 from lgcn.utils.progress import OnEpoch, OnStart
+from lgcn.workers import Workers
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -65,7 +59,7 @@ class Result:
 
 
 def train(
-    graph: Graph,
+    graph: Graph | Partition,
     settings: Settings,
     *,
     out: str | Path | None = None,
@@ -75,12 +69,14 @@ def train(
     on_start: OnStart | None = None,
     weights: Mapping[str, Tensor] | None = None,
     deadline: float | None = None,
+    workers: Workers | None = None,
 ) -> Result:
     """Trains an LGCN, or another model that the settings name.
 
     Args:
         graph: The graph, with labels, training and validation masks, and features. Without
-            features, ``structural_features`` and ``positions`` make some from its edges.
+            features, ``structural_features`` and ``positions`` make some from its edges. Or a
+            graph in parts (`lgcn.partition.open_partition`).
         settings: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Resume from the checkpoint in ``out``. (default: ``False``)
@@ -92,66 +88,70 @@ def train(
             (default: drawn by the seed)
         deadline: Stop after the epoch in which `time.monotonic` passes this, with the best weights
             so far. (default: none)
+        workers: The processes that share the training, see `lgcn.workers.connected`. Each of them
+            calls this function with the same arguments. The first one writes. (default: one)
     """
     if settings.model.name == "boosting":  # trees are grown, not optimised step by step
         from lgcn.training.boosting import train_boosting
 
+        graph = whole_in_one_process(graph, workers, "model=boosting")
         return train_boosting(graph, settings, out=out, overwrite=overwrite, deadline=deadline)
     if resume and weights is not None:
         raise UsageError("weights must be None with resume=True, which starts from a checkpoint")
-    check_trainable(graph, settings)
-    given, settings = settings, settings.resolve(graph)
-    plain = graph  # as it was given, for the baselines
-    spec = ModelSpec.of(graph, settings)
-    graph = spec.prepare(graph)
+    data = training_data(graph, settings, workers)
+    given, settings, spec, workers = settings, data.settings, data.spec, data.workers
     spec.check_memory(settings)
     scoring = Scoring.of(settings, spec)
     device = pick_device(settings.hardware.device)
-    check_k(graph, settings, spec.build_without_memory(settings), device)
-    run = None if out is None else Run(out)
+    data.check_k(device)
+    run = None if out is None or not workers.is_first else Run(out)
     with contextlib.ExitStack() as stack:
         if run is not None:
             stack.enter_context(run.locked(make=not resume))
-        stop = stack.enter_context(stop_request(run is not None))
-        model, optimizer, loader, step = _prepare(graph, settings, spec, device)
+        stop = stack.enter_context(stop_request(out is not None))
+        model, optimizer, loader, step = _prepare(data, device)
         if weights is not None:
             _start_from(model, weights)
         state, best, rates = State(), _copy_weights(model), Rates()
-        if run is not None and resume:
-            check_split(run.folder, graph, run.split(graph.num_nodes))
-            state, best = restore(run, settings, spec, model, optimizer, best)
-        evaluated = [part.to(device) for part in evaluation_graphs(graph, settings)]
-        check_metric(graph, evaluated, scoring.metric)
+        if resume and out is not None:
+            found = None
+            if run is not None:
+                check_split(run.folder, data.graph, run.split(data.graph.num_nodes))
+                found = checkpoint_of(run, settings, spec)
+            found = share_checkpoint(found, workers)
+            if found is not None:
+                state, best = restore(found, model, optimizer)
+        data.prepare_evaluation(scoring.metric, device)
         if run is not None and not resume:
-            split = split_of(graph)
-            stack.enter_context(
-                run.begin(settings, spec, graph.encoder, split, overwrite=overwrite)
-            )
+            encoder, split = data.graph.encoder, data.split()
+            stack.enter_context(run.begin(settings, spec, encoder, split, overwrite=overwrite))
         if on_start is not None:
-            on_start(describe(graph, settings, given), settings.sampling.training == "whole")
+            on_start(data.describe(given), settings.sampling.training == "whole")
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
         while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):
             epoch = state.epoch + 1
-            if state.history and _past(deadline):
+            if state.history and _on_any(_past(deadline), workers):
                 break
 
             # Train on all batches.
             epoch_started = stop.epoch_started = time.perf_counter()
             steps_left = _steps_left(state, settings)
             total, steps, waited = _train_epoch(model, step, loader, epoch, steps_left)
+            total = workers.sum(total, "the loss of the epoch")
             train_loss = float(total) / max(steps, 1)  # the only wait for the device in an epoch
             rates.add(steps, time.perf_counter() - epoch_started, waited)
-            check_finite("loss", train_loss, epoch, graph, settings, run)
+            check_finite("loss", train_loss, epoch, data.graph, settings, run)
             state.epoch, state.steps = epoch, state.steps + steps
             state.seconds = time.monotonic() - started
             state.rates = rates.text(loader) if isinstance(loader, BatchLoader) else ""
 
             # Evaluate, record, and keep the best weights.
-            last = _at_the_limit(state, settings) or _past(deadline)
+            last = _at_the_limit(state, settings) or _on_any(_past(deadline), workers)
             if epoch % settings.evaluation.evaluate_every == 0 or last:
-                scores = evaluate(model, evaluated, ("val", "test"), scoring)
-                check_finite("validation loss", scores["val"]["loss"], epoch, graph, settings, run)
+                scores = data.evaluate(model, scoring)
+                val_loss = scores["val"]["loss"]
+                check_finite("validation loss", val_loss, epoch, data.graph, settings, run)
                 entry = _history_entry(epoch, train_loss, scores)
                 if state.record(entry, greater_is_better=scoring.greater_is_better):
                     best = _copy_weights(model)
@@ -159,24 +159,26 @@ def train(
                 on_epoch(state)
 
             # Save a checkpoint now and then, and before stopping at the user's request.
-            if run is not None and (stop.is_set() or time.monotonic() - saved > CHECKPOINT_SECONDS):
+            stopping = _on_any(stop.is_set(), workers)
+            if run is not None and (stopping or time.monotonic() - saved > CHECKPOINT_SECONDS):
                 save(run, model, optimizer, best, state)
                 saved = time.monotonic()
-            if run is not None and stop.is_set():
+            if out is not None and stopping:
                 raise TrainingInterrupted(
                     f"stopped after epoch {epoch}; its state is saved. "
-                    f"Resume with: {run.resume_command}"
+                    f"Resume with: {Run(out).resume_command}"
                 )
 
         stop.epoch_started = None
         model.load_state_dict(best)
-        if settings.evaluation.evaluate_on == "sampled":
-            evaluated = whole_graphs(graph)  # the final scores are exact, over all nodes
-        scored = score_graphs(model, evaluated, settings)
-        record = run_record(model, graph, settings, loader, state, rates, scored, scoring)
-        record["out"] = None if run is None else str(run.folder)
-        if run is not None:
-            metrics = run_metrics(plain, settings, scored, *final_scoring(record, scoring))
+        scored = data.scored(model)
+        record: dict[str, Any] = {}
+        if scored is not None:
+            record = run_record(model, data.graph, settings, loader, state, rates, scored, scoring)
+        record = workers.share(record, "the scores of rank 0")
+        record["out"] = None if out is None else str(Path(out))
+        if run is not None and scored is not None:
+            metrics = run_metrics(data.plain, settings, scored, *final_scoring(record, scoring))
             with run.resumable():
                 run.finish(best, {**record, "history": state.history}, metrics)
     return Result(model.eval(), record, spec, history=state.history)
@@ -192,37 +194,30 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
         settings: The settings.
         epochs: Number of epochs.
     """
-    check_trainable(graph, settings)
-    settings = settings.resolve(graph)
-    spec = ModelSpec.of(graph, settings)
-    graph = spec.prepare(graph)
-    device = pick_device(settings.hardware.device)
-    model, _, loader, step = _prepare(graph, settings, spec, device)
+    data = TrainingData(graph, settings)
+    model, _, loader, step = _prepare(data, pick_device(data.settings.hardware.device))
     losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
-        check_finite("loss", loss, epoch, graph, settings)
+        check_finite("loss", loss, epoch, data.graph, data.settings)
     return model
 
 
-def _prepare(
-    graph: Graph, settings: Settings, spec: ModelSpec, device: torch.device
-) -> tuple[Module, Optimizer, BatchLoader | GraphLoader, Step]:
+def _prepare(data: TrainingData, device: torch.device) -> tuple[Module, Optimizer, Loader, Step]:
     """The model with new weights, its optimiser, the batches, and the step that joins them."""
     generators = Generators(device)
-    generators.manual_seed(random_seed(settings.seed))
+    generators.manual_seed(random_seed(data.settings.seed))
     with initializing_from(generators):
-        model = spec.build(settings)
+        model = data.spec.build(data.settings)
     model = model.to(device)
-    optimizer = make_optimizer(model, settings)
-    loader = make_loader(training_graph(graph, settings, spec), settings)
-    fixed = isinstance(loader, GraphLoader) or not loader.resample
-    return model, optimizer, loader, Step(model, optimizer, settings, device, fixed, generators)
+    optimizer = make_optimizer(model, data.settings)
+    loader = data.loader()
+    return model, optimizer, loader, data.step(model, optimizer, loader, device, generators)
 
 
 def _train_epoch(
     model: Module,
     step: Step,
-    loader: BatchLoader | GraphLoader,
+    loader: Loader,
     epoch: int,
     max_steps: int | None = None,
 ) -> tuple[Tensor, int, float]:
@@ -256,6 +251,13 @@ def _at_the_limit(state: State, settings: Settings) -> bool:
 
 def _past(deadline: float | None) -> bool:
     return deadline is not None and time.monotonic() >= deadline
+
+
+def _on_any(value: bool, workers: Workers) -> bool:
+    """Whether something holds in any of the processes, which all then do the same."""
+    if workers.size == 1:
+        return value
+    return bool(workers.sum(torch.tensor([float(value)]), "the end of the epoch") > 0)
 
 
 def _steps_left(state: State, settings: Settings) -> int | None:

@@ -9,13 +9,16 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets.graph_source import GraphSource
 from lgcn.errors import DataError, Interrupted, TrainingInterrupted, UsageError
 from lgcn.training.run_folder import Run
 from lgcn.training.settings import Settings, merge_settings
 from lgcn.utils.progress import OnEpoch, OnStart
+
+if TYPE_CHECKING:
+    from lgcn.workers import Workers
 
 
 def read_settings(
@@ -47,18 +50,20 @@ class PreparedTraining:
         on_epoch: OnEpoch | None = None,
         on_start: OnStart | None = None,
         on_member: Callable[[Any], None] | None = None,
+        workers: Workers | None = None,
     ) -> dict[str, Any]:
         """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
         Args:
             on_epoch, on_start: See `lgcn.training.train`. (default: none)
             on_member: See `lgcn.training.portfolio.train_portfolio`. (default: none)
+            workers: The processes that share the training, see `lgcn.training.train`; all of them
+                call this. (default: one)
         """
-        if self.resume and self.run.finished:
-            self.run.tidy()
-            return self.run.result()
+        if self.resume and self._finished(workers):
+            return self._result(workers)
         graph = self.source.load()
-        if self.source.is_own:
+        if self.source.is_own and not self.source.is_partition:
             from lgcn.datasets.report_warnings import training_warnings
             from lgcn.training.checks import check_trainable
 
@@ -76,11 +81,31 @@ class PreparedTraining:
         common: dict[str, Any] = {"out": self.run.folder, "on_epoch": on_epoch}
         common |= {"resume": self.resume, "overwrite": self.overwrite}
         try:
+            if self.source.is_partition or (workers is not None and workers.size > 1):
+                _check_alone(self.settings)
+                found = train(graph, self.settings, **common, on_start=on_start, workers=workers)
+                return found.record
             if wants_several(self.settings, graph, self.run if self.resume else None):
                 return train_portfolio(graph, self.settings, **common, on_member=on_member).record
             return train(graph, self.settings, **common, on_start=on_start).record
         except KeyboardInterrupt:
             raise self._interrupted() from None
+
+    def _finished(self, workers: Workers | None) -> bool:
+        """Whether the run has ended, as rank 0 sees it, which writes it."""
+        return (
+            self.run.finished
+            if workers is None
+            else bool(workers.share(self.run.finished, "the state of the run"))
+        )
+
+    def _result(self, workers: Workers | None) -> dict[str, Any]:
+        """The record of the finished run."""
+        if workers is not None and not workers.is_first:
+            return dict(workers.share(None, "the record of the run"))
+        self.run.tidy()
+        result = self.run.result()
+        return result if workers is None else dict(workers.share(result, "the record of the run"))
 
     def _interrupted(self) -> Interrupted:
         """Says what is kept after an interrupt within an epoch."""
@@ -133,6 +158,69 @@ def prepare_training(
     if not (resume and run.finished):
         _check(prepared)
     return prepared
+
+
+def prepare_in_group(
+    settings: Mapping[str, Any],
+    workers: Workers,
+    *,
+    source: GraphSource | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    root: str | Path | None = None,
+) -> PreparedTraining:
+    """`prepare_training` for several processes, of which the first alone looks at the run folder.
+
+    After a restart of the group, the run resumes from its last checkpoint.
+
+    Args:
+        settings, source, out, resume, overwrite, root: See `prepare_training`. The data may lie
+            elsewhere for each process.
+        workers: The processes; all of them call this.
+    """
+    from lgcn.workers import is_restart, together
+
+    if out is None:
+        raise UsageError(
+            "training on several workers needs out=, the folder of the run, so that they can "
+            "resume it after a restart"
+        )
+    shared = None
+    with together(workers, "preparing the training"):
+        if workers.is_first:
+            run = Run(out)
+            if is_restart() and run.started and not (overwrite and run.finished):
+                resume = True
+            prepared = prepare_training(
+                {} if resume else settings,
+                source=None if resume else source,
+                out=out,
+                resume=resume,
+                overwrite=overwrite,
+                root=root,
+            )
+            shared = {"resume": resume, "settings": prepared.settings.flat()}
+    shared = workers.share(shared, "the settings of rank 0")
+    chosen = Settings.create(**shared["settings"]) if shared["resume"] else None
+    if chosen is None:
+        given = dict(settings) | ({} if source is None else _of_source(source))
+        chosen = Settings.create(**given)
+    if source is None:
+        source = GraphSource(chosen.dataset, chosen.dataset_options, root)
+    with together(workers, "finding the data"):
+        source.check()
+    return PreparedTraining(chosen, Run(out), source, shared["resume"], overwrite)
+
+
+def _check_alone(settings: Settings) -> None:
+    """Raises UsageError if the settings ask for several trainings one after the other."""
+    for name in ("time_limit", "max_trials"):
+        if getattr(settings, name) is not None:
+            raise UsageError(
+                f"{name} tries several networks, which one process does on one graph: drop {name}, "
+                "or train without several workers and parts"
+            )
 
 
 def resumed_settings(run: Run, given: Mapping[str, Any]) -> Settings:

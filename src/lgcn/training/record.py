@@ -9,8 +9,8 @@ from typing import Any
 from torch.nn import Module
 
 from lgcn.graph import Graph
-from lgcn.sampling import GraphLoader
 from lgcn.sampling.batches import BatchLoader
+from lgcn.training.data import Loader
 from lgcn.training.evaluation import Scored, calibration, interval, split_outputs, split_scores
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
@@ -23,7 +23,7 @@ def run_record(
     model: Module,
     graph: Graph,
     settings: Settings,
-    loader: BatchLoader | GraphLoader,
+    loader: Loader,
     state: State,
     rates: Rates,
     scored: Scored,
@@ -80,6 +80,12 @@ def final_scoring(
     return found, None if interval is None else (interval["level"], interval["half_width"])
 
 
-def _nodes_per_batch(loader: BatchLoader | GraphLoader) -> list[int]:
+def _nodes_per_batch(loader: Loader) -> list[int]:
     with contextlib.closing(loader.epoch(1)) as batches:
-        return [batch.num_nodes for batch in itertools.islice(batches, BATCHES_LISTED)]
+        return [_num_nodes(batch) for batch in itertools.islice(batches, BATCHES_LISTED)]
+
+
+def _num_nodes(batch: Any) -> int:
+    if isinstance(batch, Graph):
+        return batch.num_nodes
+    return sum(unit.graph.num_nodes for unit in batch)  # of a shared step

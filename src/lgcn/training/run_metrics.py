@@ -23,7 +23,7 @@ SPLIT_NAMES = {"train": "training", "val": "validation", "test": "test"}
 
 
 def run_metrics(
-    graph: Graph,
+    graph: Graph | None,
     settings: Settings,
     scored: Scored,
     scoring: Scoring,
@@ -43,7 +43,8 @@ def run_metrics(
     ==============  ==============================================================================
 
     Args:
-        graph: The graph of the training, without structural features.
+        graph: The graph of the training, without structural features; `None` if no process has
+            the whole graph, and so no baselines.
         settings: The settings. ``baselines`` says whether to train the simple models.
         scored: The outputs of all nodes that are scored.
         scoring: How outputs become predictions: temperature and threshold are numbers.
@@ -52,7 +53,9 @@ def run_metrics(
     from lgcn.training.split_reports import split_reports
 
     splits = split_reports(scored, ("val", "test"), scoring, interval)
-    baselines = _baselines(graph, settings, scoring) if settings.evaluation.baselines else None
+    baselines = None
+    if graph is not None and settings.evaluation.baselines:
+        baselines = _baselines(graph, settings, scoring)
     found: dict[str, Any] = {
         "format": FORMAT,
         "metric": scoring.metric,

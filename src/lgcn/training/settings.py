@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from lgcn.graph import Graph
+    from lgcn.training.choose import Known
 
 # The class of the group "model" depends on the model: see groups_of.
 GROUPS: dict[str, type[Group]] = {
@@ -202,7 +203,7 @@ class Settings(Group):
         check_names(flat, flat.get("model", self.model.name))
         return self._of({**self.flat(), **flat}, self._given | flat.keys())
 
-    def resolve(self, graph: "Graph") -> "Settings":
+    def resolve(self, graph: "Graph | Known", *, may_be_whole: bool = True) -> "Settings":
         """A copy in which all choices that depend on the graph are made.
 
         - ``labels="auto"``: the preset's settings for many labels replace those for few labels if
@@ -216,12 +217,15 @@ class Settings(Group):
           all epochs, and ``evaluate_every`` that of scoring all nodes.
         - ``evaluate_on="auto"`` becomes ``"graph"`` if the nodes of the largest graph, times
           k + 1, are at most four million, else ``"sampled"``.
-        """
-        from lgcn.graph.statistics import suggest_k
-        from lgcn.training.choose import EVALUATED_VALUES, largest_graph, training_choice
-        from lgcn.training.structure import prepared_length
 
-        settings = self._for_labels(graph)
+        Args:
+            graph: The graph, or what is known of it.
+            may_be_whole: Whether one process can train on the whole graph. (default: ``True``)
+        """
+        from lgcn.training.choose import EVALUATED_VALUES, Known, training_choice
+
+        known = graph if isinstance(graph, Known) else Known.of(graph)
+        settings = self._for_labels(known)
         model = settings.model
         if isinstance(model, LGCNSettings):
             if model.cnn == "shared" and settings._differs("lgcl_channels"):
@@ -231,23 +235,22 @@ class Settings(Group):
                     stacklevel=3,
                 )
             if model.k is None:
-                settings = settings._with(k=suggest_k(graph))
+                settings = settings._with(k=known.suggested_k())
         if model.input_scale is None:
-            settings = settings._with(input_scale=1 / prepared_length(graph, self))
+            settings = settings._with(input_scale=1 / known.feature_length(self))
         if settings.sampling.training == "auto":
-            settings = settings._with(**training_choice(graph, settings))
+            chosen = training_choice(known, settings, may_be_whole=may_be_whole)
+            settings = settings._with(**chosen)
         if settings.evaluation.evaluate_on == "auto":
-            values = largest_graph(graph) * settings.model.values_per_feature
+            values = known.largest * settings.model.values_per_feature
             whole = values <= EVALUATED_VALUES
             settings = settings._with(evaluate_on="graph" if whole else "sampled")
         return settings
 
-    def _for_labels(self, graph: "Graph") -> "Settings":
-        from lgcn.training.choose import wants_many
-
+    def _for_labels(self, known: "Known") -> "Settings":
         if self.labels != "auto" or not depends_on_labels(self.preset, self.dataset):
             return self
-        if not wants_many(graph):
+        if not known.wants_many():
             return self
         flat = self.flat()
         values = preset_values(self.preset, self.dataset, "many")

@@ -57,7 +57,7 @@ class Step:
         if device.type == "cuda":
             captures = fixed and can_capture(model, settings)
             self.stream = CudaStream(device, self.generators, captures)
-        self._kept: dict[int, _Batch] = {}
+        self._kept: dict[int, Batch] = {}
 
     def begin_epoch(self, epoch: int) -> None:
         """Seeds the generators, and sets the weight of the agreement, which grows with epochs."""
@@ -82,20 +82,23 @@ class Step:
                 return self._train_on(batch)
             return self.stream.run(partial(self._train_on, batch), batch.capture)
 
-    def _train_on(self, batch: "_Batch") -> Tensor:
+    def _train_on(self, batch: "Batch") -> Tensor:
         self.optimizer.zero_grad()
+        loss = self.loss(batch, self.agreement_weight)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return loss.detach()
+
+    def loss(self, batch: "Batch", agreement_weight: Tensor) -> Tensor:
+        """The mean loss of the views on the training nodes, plus their disagreement on all."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             views = [
                 self.forward(batch.graph.x, batch.graph).float()
                 for _ in range(self.settings.optimisation.views)
             ]
-            loss = self._loss(views, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        return loss.detach()
+            return self._loss(views, batch, agreement_weight)
 
-    def _loss(self, views: list[Tensor], batch: "_Batch") -> Tensor:
-        """The mean loss of the views on the training nodes, plus their disagreement on all."""
+    def _loss(self, views: list[Tensor], batch: "Batch", agreement_weight: Tensor) -> Tensor:
         chosen = self.settings.optimisation
         losses = [
             metrics.loss(view.index_select(0, batch.nodes), batch.y, batch.weight) for view in views
@@ -106,20 +109,20 @@ class Step:
                 apart = deviation(views)
             else:
                 apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
-            loss = loss + self.agreement_weight * apart
+            loss = loss + agreement_weight * apart
         return loss
 
-    def _batch(self, source: Graph) -> "_Batch":
+    def _batch(self, source: Graph) -> "Batch":
         if id(source) in self._kept:
             return self._kept[id(source)]
-        batch = _Batch.of(source, self.device)
+        batch = Batch.of(source, self.device)
         if self.fixed:
             self._kept[id(source)] = batch
         return batch
 
 
 @dataclass
-class _Batch:
+class Batch:
     """A batch on the device, with the numbers, labels and weights of its training nodes."""
 
     source: Graph  # kept, so that no other object gets its id
@@ -130,22 +133,37 @@ class _Batch:
     capture: Capture = field(default_factory=Capture)
 
     @classmethod
-    def of(cls, source: Graph, device: torch.device) -> "_Batch":
+    def of(cls, source: Graph, device: torch.device, total: float | None = None) -> "Batch":
+        """The batch of a graph.
+
+        Args:
+            source: The graph.
+            device: Where to compute.
+            total: What weights are divided by. (default: the sum of the weights, or nothing if the
+                graph has weights of start nodes, which make the sum of losses a mean)
+        """
         assert source.y is not None
-        mask = source.train_mask
-        nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
-        weight = source.node_weight
-        if source.sample_weight is not None:
-            of_user = source.sample_weight
-            # Weights of start nodes already make the sum of losses a mean; else divide by the sum.
-            weight = of_user if weight is None else of_user * weight
-        if weight is not None:  # nodes without weight add nothing to the loss
-            nodes = nodes[weight[nodes] > 0]
-            weight = weight[nodes].to(device)
-            if source.node_weight is None:
-                weight = weight / weight.sum()
+        nodes, weight = training_nodes(source)
+        if total is not None:
+            weight = (torch.ones(len(nodes)) if weight is None else weight) / total
+        elif weight is not None and source.node_weight is None:
+            weight = weight / weight.sum()
         y = source.y[nodes].to(device)
+        weight = None if weight is None else weight.to(device)
         return cls(source, _with_float_features(source).to(device), nodes.to(device), y, weight)
+
+
+def training_nodes(source: Graph) -> tuple[Tensor, Tensor | None]:
+    """The training nodes of a graph that count, and their weights if these are not all equal."""
+    mask = source.train_mask
+    nodes = torch.empty(0, dtype=torch.long) if mask is None else mask.nonzero().squeeze(1)
+    weight = source.node_weight
+    if source.sample_weight is not None:
+        weight = source.sample_weight if weight is None else source.sample_weight * weight
+    if weight is not None:  # nodes without weight add nothing to the loss
+        nodes = nodes[weight[nodes] > 0]
+        weight = weight[nodes]
+    return nodes, weight
 
 
 def _with_float_features(graph: Graph) -> Graph:

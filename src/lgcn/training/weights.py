@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lgcn.errors import UsageError, did_you_mean
@@ -75,17 +77,33 @@ def _of_classes(graph: Graph, nodes: Tensor, class_weight: str | Mapping[str, fl
         )
     assert graph.y is not None
     y = graph.y[nodes].cpu().numpy()
-    if isinstance(class_weight, str):
-        from sklearn.utils.class_weight import compute_class_weight  # takes long to import
+    names = tuple(graph.label_names or map(str, range(graph.num_classes)))
+    counts = np.bincount(y, minlength=len(names))
+    return torch.from_numpy(class_weights(names, counts, class_weight, graph.name)[y])
 
-        found, place = np.unique(y, return_inverse=True)
-        return torch.from_numpy(compute_class_weight("balanced", classes=found, y=y)[place])
-    names = graph.label_names or [str(number) for number in range(graph.num_classes)]
+
+def class_weights(
+    names: Sequence[str],
+    counts: Sequence[int] | NDArray[Any],
+    class_weight: str | Mapping[str, float],
+    graph_name: str,
+) -> NDArray[Any]:
+    """The weight of each class.
+
+    Args:
+        names: The names of the classes.
+        counts: Training nodes of each class.
+        class_weight: See `loss_weight`; not ``"none"``.
+        graph_name: For messages.
+    """
+    counts = np.asarray(counts)
+    if isinstance(class_weight, str):
+        there = counts > 0
+        return np.where(there, counts.sum() / (there.sum() * np.maximum(counts, 1)), 0.0)
     for name in class_weight:
         if name not in names:
             raise UsageError(
-                f"class_weight names the class {name!r:.80}, which {graph.name} does not have; "
+                f"class_weight names the class {name!r:.80}, which {graph_name} does not have; "
                 f"{did_you_mean(name, names)}"
             )
-    weights = np.array([float(class_weight.get(name, 1.0)) for name in names])
-    return torch.from_numpy(weights[y])
+    return np.array([float(class_weight.get(name, 1.0)) for name in names])

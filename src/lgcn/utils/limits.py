@@ -34,3 +34,6 @@ MAX_UNPACKED_RATIO = 200
 # The largest number of parts (layers, branches, ...) that a setting may ask for. More is a mistake
 # and would take hours or all memory.
 MAX_PARTS = 1_000
+
+# The largest number of parts that a graph is cut into: a folder, and some open files, for each.
+MAX_SHARDS = 10_000

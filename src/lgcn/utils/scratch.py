@@ -3,13 +3,18 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lgcn.errors import DataError, UsageError
+from lgcn.utils.row_blocks import row_blocks
+
+ZEROS_BYTES = 2**22
 
 
 class Scratch:
@@ -40,7 +45,10 @@ class Scratch:
             raise self._full()
 
     def keep(self, shape: tuple[int, int], blocks: Iterator[Tensor]) -> Tensor:
-        """Stacks the blocks to a matrix of this shape on the CPU."""
+        """Stacks the blocks to a matrix of this shape on the CPU.
+
+        If the blocks have fewer rows, the caller may write the others later: their place is taken.
+        """
         if self.in_memory:
             matrix = torch.empty(shape, dtype=self.dtype)
             start = 0
@@ -58,7 +66,7 @@ class Scratch:
                 "folder (scratch), or allow more memory (memory)"
             ) from error
         with scratch as file:
-            for block in blocks:
+            for block in chain(blocks, self._zeros(shape, file)):
                 values = block.cpu().contiguous().view(torch.uint8).numpy()
                 try:
                     file.write(values.data)
@@ -67,6 +75,13 @@ class Scratch:
                     raise self._full() from error
             array = np.memmap(file, np.uint8, "r+")
         return torch.from_numpy(array).view(self.dtype).view(shape)
+
+    def _zeros(self, shape: tuple[int, int], file: IO[bytes]) -> Iterator[Tensor]:
+        """What a file lacks once its blocks are written, so that the disk cannot be full later."""
+        row_bytes = shape[1] * self.dtype.itemsize
+        missing = shape[0] - (file.tell() // row_bytes if row_bytes else shape[0])
+        for start, stop in row_blocks(missing, ZEROS_BYTES // max(1, row_bytes)):
+            yield torch.zeros(stop - start, shape[1], dtype=self.dtype)
 
     def _full(self) -> DataError:
         return DataError(

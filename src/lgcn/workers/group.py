@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -21,6 +22,8 @@ from torch import Tensor
 from lgcn.errors import LGCNError, UsageError, first_line_of
 
 TIMEOUT = 300.0  # seconds; the default limit of a wait
+# What errors of communication name; torch has no class of its own for those of gloo.
+_NETWORK = re.compile("gloo|nccl|connection|timed out|timeout|peer|socket", re.IGNORECASE)
 
 
 class WorkerError(LGCNError):
@@ -50,7 +53,7 @@ class Workers:
         if self.size == 1:
             return tensor
         total = tensor.clone()
-        with self._waiting(what):
+        with self.waiting(what):
             dist.all_reduce(total)
         return total
 
@@ -60,7 +63,7 @@ class Workers:
             return message
         data = _bytes(message) if self.rank == source else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor([data.numel()])
-        with self._waiting(what):
+        with self.waiting(what):
             dist.broadcast(length, source)
             if self.rank != source:
                 data = torch.empty(int(length), dtype=torch.uint8)
@@ -85,7 +88,7 @@ class Workers:
             return [parts[0]]
         counts = torch.tensor([part.shape[0] for part in parts])
         received = torch.empty_like(counts)
-        with self._waiting(what):
+        with self.waiting(what):
             dist.all_to_all_single(received, counts)
             sizes = received.tolist()
             found = [
@@ -126,10 +129,13 @@ class Workers:
                     )
 
     @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def waiting(self, what: str) -> Iterator[None]:
+        """Says which rank waited, and for what, if another one does not answer."""
         try:
             yield
         except (RuntimeError, dist.DistError) as error:
+            if not isinstance(error, dist.DistError) and not _NETWORK.search(str(error)):
+                raise  # it has another cause
             raise WorkerError(
                 f"rank {self.rank} of {self.size} waited for {what} for up to {self.timeout:g} s, "
                 f"in vain: another rank stopped, or did not answer ({first_line_of(error)})"

@@ -225,7 +225,7 @@ def test_the_second_ctrl_c_stops_at_once(lgcn_, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_ctrl_c_before_the_first_epoch_stops_at_once(lgcn_, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(loop, "evaluation_graphs", lambda *_: press())
+    monkeypatch.setattr("lgcn.training.data.evaluation_graphs", lambda *_: press())
     output = lgcn_("train", "--config", "small.toml", "--out", "a")
     assert output.code == 130
     assert output.err.count("\n") == 1
@@ -235,7 +235,7 @@ def test_ctrl_c_before_the_first_epoch_stops_at_once(lgcn_, monkeypatch: pytest.
 def test_ctrl_c_while_the_final_scores_are_computed(lgcn_, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0)
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "score_graphs", lambda *_: press())
+        patched.setattr("lgcn.training.data.score_graphs", lambda *_: press())
         output = lgcn_("train", "--config", "small.toml", "--out", "a")
     assert output.code == 130
     assert "lgcn train --resume --out a" in output.err

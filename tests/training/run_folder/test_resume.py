@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lgcn.errors import CheckpointError, TrainingDiverged, TrainingInterrupted, UsageError
-from lgcn.training import Result, Run, loop, metrics, train
+from lgcn.training import Result, Run, data, metrics, train
 
 from ..graphs import digest, lasting, settings, several_graphs, small_graph
 from .runs import STOPPED, Killed, at_epoch, die, go_on, interrupt, names
@@ -110,7 +110,7 @@ def test_a_run_can_be_killed_at_any_epoch(
 
 @pytest.mark.usefixtures("checkpoints")
 def test_the_best_weights_survive_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    true_evaluate = loop.evaluate
+    true_evaluate = data.evaluate
 
     def best_at_epoch_2() -> None:
         scores = iter([0.5, 0.9])
@@ -120,7 +120,7 @@ def test_the_best_weights_survive_a_stop(tmp_path: Path, monkeypatch: pytest.Mon
             found["val"]["score"] = next(scores, 0.1)
             return found
 
-        monkeypatch.setattr(loop, "evaluate", evaluate)
+        monkeypatch.setattr(data, "evaluate", evaluate)
 
     best_at_epoch_2()
     whole = train(small_graph(), settings())
