@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from benchmarks.report_tables import Record, number, table
+from benchmarks.report_tables import Record, table
 
 
 def generated_quality(record: Record) -> str:
