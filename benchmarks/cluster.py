@@ -10,7 +10,8 @@ one: the device of the machine, whose counters other programs change as well).
 
 The cost model of a step is
 
-    t = sub-graphs per worker * (a * work + b) + rounds * latency * log2(W) + 2 (W - 1) / W * bytes / bandwidth
+    sub-graphs per worker * (a * work + b)
+        + rounds * latency * log2(W) + 2 (W - 1) / W * gradient bytes / bandwidth
 
 with the work that `lgcn.training.groups` counts of a sub-graph's nodes and entries. a and b are
 fitted to the CPU time of one worker, which other load on the machine changes little, latency and
@@ -56,7 +57,8 @@ ROUNDS = 3  # sums over all workers in a step: sizes, gradients, running statist
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 # What is predicted.
-MACHINES, NODES, DEGREE = 64, 10**9, 20
+MACHINES, NODES, DEGREE, SUBGRAPH_NODES = 64, 10**9, 20, 20_000
+HALO_NODES = 270_000
 NETWORKS = {"10 Gbit/s, 50 us": (50e-6, 1.25e9), "100 Gbit/s, 10 us": (10e-6, 12.5e9)}
 
 
@@ -155,14 +157,13 @@ def infer(partition: Partition, settings: Settings, workers: Workers) -> dict[st
     data = training_data(partition, settings, workers)
     torch.manual_seed(0)
     model = data.spec.build(data.settings).eval()
-    for turn in range(2):  # the first one compiles
+    for _ in range(2):  # the first one compiles
         workers.barrier("inference")
         sent, wall, own = wire_bytes(), time.perf_counter(), time.process_time()
         layerwise_shards(model, data.shards, workers)  # type: ignore[attr-defined]
         own = time.process_time() - own
         workers.barrier("inference")
         wall, sent = time.perf_counter() - wall, wire_bytes() - sent
-        assert turn < 2
     return {"seconds": wall, "cpu_seconds": own, "sent_bytes": sent}
 
 
@@ -209,7 +210,7 @@ def start(workers: int, folder: Path, quick: bool) -> dict[str, Any]:
     return {"workers": workers, **found}
 
 
-def fit(results: list[dict[str, Any]], cores: int) -> dict[str, float]:
+def fit(results: list[dict[str, Any]]) -> dict[str, float]:
     """The four numbers of the cost model."""
     alone = next(result for result in results if result["workers"] == 1)["training"]
     design = np.array([[one["work"], 1.0] for one in alone])
@@ -252,29 +253,27 @@ def predicted(
     return {"compute": compute, "sums": wire, "seconds": compute + wire}
 
 
-def halos(folder: Path, store: Path) -> list[dict[str, Any]]:
-    """Nodes in the halo per node that a part owns, by the number of parts and the method."""
+def halos(folder: Path, nodes: int, parts: int) -> list[dict[str, Any]]:
+    """Nodes in the halo per node that a part owns, by method.
+
+    The graph is so large that a part has more nodes than a region, as parts of larger ones have.
+    """
+    generate_store(folder / "large", num_nodes=nodes, num_edges=nodes * DEGREE // 2, num_features=1)
     found = []
     for method in ("metis", "ldg", "hash"):
-        for parts in (4, 16, MACHINES):
-            out = folder / f"{method}-{parts}"
-            try:
-                header = write_partition(store, out, parts, method=method)
-            except Exception as error:  # a method that is not installed is left out
-                found.append({"method": method, "parts": parts, "left_out": str(error)})
-                continue
-            halo = sum(part["halo"] for part in header["parts"]) / header["num_nodes"]
-            found.append({"method": method, "parts": parts, "halo_per_node": halo})
+        header = write_partition(folder / "large", folder / method, parts, method=method)
+        halo = sum(part["halo"] for part in header["parts"]) / nodes
+        found.append({"method": method, "parts": parts, "nodes": nodes, "halo_per_node": halo})
+        print(found[-1], flush=True)
     return found
 
 
 def extrapolate(record: dict[str, Any]) -> list[dict[str, Any]]:
     """A step and the inference of all nodes of a billion, on 64 machines with a worker each."""
-    settings = settings_of(20_000, 128)
-    # A sub-graph has the mean degree of a large one that was measured.
+    # A sub-graph is as dense as a large one that was measured.
     training = record["results"][0]["training"]
     largest = max(training, key=lambda one: (one["max_nodes"], one["hidden_channels"]))
-    work = largest["work"] / largest["mean_nodes"] * 20_000
+    work = largest["work"] / largest["mean_nodes"] * SUBGRAPH_NODES
     inference = max(record["results"][0]["inference"], key=lambda one: one["hidden_channels"])
     per_node = inference["cpu_seconds"] / record["graph"]["num_nodes"]
     widths = record["widths"]
@@ -282,13 +281,12 @@ def extrapolate(record: dict[str, Any]) -> list[dict[str, Any]]:
     for network, (latency, bandwidth) in NETWORKS.items():
         model = {**record["model"], "latency": latency, "bandwidth": bandwidth}
         step = predicted(model, MACHINES, 1, work, largest["gradient_bytes"])
-        one = {"network": network, "step": step, "max_nodes": settings.sampling.max_nodes}
+        one = {"network": network, "step": step, "max_nodes": SUBGRAPH_NODES}
         one["efficiency"] = step["compute"] / step["seconds"]
         one["inference"] = {"compute": per_node * NODES / MACHINES}
         for halo in record["halos"]:
-            if halo["parts"] == MACHINES and "halo_per_node" in halo:
-                size = halo["halo_per_node"] * NODES / MACHINES * 4 * widths
-                one["inference"][halo["method"]] = {"bytes": size, "seconds": size / bandwidth}
+            size = halo["halo_per_node"] * NODES / MACHINES * 4 * widths
+            one["inference"][halo["method"]] = {"bytes": size, "seconds": size / bandwidth}
         found.append(one)
     return found
 
@@ -315,10 +313,11 @@ def main() -> None:
             cut = write_partition(folder / "store", folder / f"parts-{parts}", parts)
         record: dict[str, Any] = {"graph": size, "cores": cores, "method": cut["method"]}
         record["halo"] = sum(part["halo"] for part in cut["parts"])
-        record["halos"] = halos(folder, folder / "store")
+        halo_nodes, halo_parts = (3000, 4) if arguments.quick else (HALO_NODES, MACHINES)
+        record["halos"] = halos(folder, halo_nodes, halo_parts)
         own_network()
         record["results"] = [start(workers, folder, arguments.quick) for workers in WORKERS]
-    record["model"] = fit(record["results"], cores)
+    record["model"] = fit(record["results"])
     for result in record["results"]:
         for one in result["training"]:
             one["predicted"] = predicted(

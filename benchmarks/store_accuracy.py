@@ -33,37 +33,24 @@ DATASETS = (
     *("amazon_computers", "coauthor_cs", "pubmed"),
 )
 _SUB: dict[str, Any] = {"training": "subgraph", "evaluate_on": "graph", "evaluate_every": 2}
-_LARGE = {**_SUB, "max_nodes": 20_000, "n_init": 500, "subgraphs_per_epoch": 8}
-_FEW_LARGE = {**_SUB, "max_nodes": 20_000, "n_init": 500}
-_MIDDLE = {**_SUB, "max_nodes": 5_000, "n_init": 125}
+_START = {**_SUB, "max_nodes": 20_000, "n_init": 2000, "scored_nodes": "start"}
+_CLUSTERS = {**_SUB, "max_nodes": 20_000, "sampler": "clusters", "clusters_per_subgraph": 20}
 # By the number of labels; the first is the reference.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "few": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
-        "20,000": _FEW_LARGE,
-        "20,000, start": {**_FEW_LARGE, "scored_nodes": "start"},
-        "20,000, more starts": {**_FEW_LARGE, "n_init": 2000, "scored_nodes": "start"},
-        "20,000, more starts, degrees": {
-            **{**_FEW_LARGE, "n_init": 2000},
-            **{"scored_nodes": "start", "keep_degree": True},
-        },
-        "50,000, more starts": {
-            **{**_FEW_LARGE, "n_init": 2000},
-            **{"scored_nodes": "start", "max_nodes": 50_000},
-        },
-        "5,000, start": {**_MIDDLE, "scored_nodes": "start"},
+        "start": _START,
+        "clusters": _CLUSTERS,
+        "clusters, halo 1": {**_CLUSTERS, "halo": 1},
+        "clusters, halo 2": {**_CLUSTERS, "halo": 2},
     },
     "many": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
-        "2,000": {**_SUB, "n_init": 50, "subgraphs_per_epoch": 60},
-        "20,000": _LARGE,
-        "20,000, start": {**_LARGE, "scored_nodes": "start"},
-        "20,000, complete": {**_LARGE, "scored_nodes": "complete"},
-        "20,000, complete, degrees": {**_LARGE, "scored_nodes": "complete", "keep_degree": True},
-        "20,000, clusters": {
-            **{**_LARGE, "n_init": None, "sampler": "clusters"},
-            "subgraphs_per_epoch": None,
-        },
+        "start": {**_START, "subgraphs_per_epoch": 8},
+        "clusters": _CLUSTERS,
+        "clusters, halo 1": {**_CLUSTERS, "halo": 1},
+        "clusters, halo 2": {**_CLUSTERS, "halo": 2},
+        "4 clusters, halo 1": {**_CLUSTERS, "clusters_per_subgraph": 4, "halo": 1},
     },
 }
 Task = tuple[int, str, str]  # seed, data set, variant

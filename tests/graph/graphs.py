@@ -20,3 +20,14 @@ def dense(matrix: CSR, num_cols: int | None = None) -> Tensor:
         for e in range(int(matrix.rowptr[i]), int(matrix.rowptr[i + 1])):
             out[i, matrix.col[e]] += 1 if matrix.weight is None else matrix.weight[e]
     return out
+
+
+def cliques(count: int, size: int = 10, **fields: object) -> Graph:
+    """Complete graphs in a ring, each joined with the next by one edge."""
+    inside = [
+        (c * size + i, c * size + j) for c in range(count) for i in range(size) for j in range(i)
+    ]
+    between = [(c * size, (c + 1) % count * size + 1) for c in range(count)]
+    edge_index = torch.tensor(inside + between).t()
+    x = torch.arange(count * size).float()[:, None]
+    return Graph.from_edge_index(edge_index, x=x, **fields)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lgcn import Graph
 from lgcn.partition import open_partition, write, write_partition
+from lgcn.partition.manifest import METHODS
 from lgcn.store import new_folder, writer
 from lgcn.utils.memory import anonymous_memory
 
@@ -23,11 +24,13 @@ def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(made=graphs(), parts=st.integers(1, 6), seed=st.integers(0, 3), pieces=st.booleans())
+@given(
+    made=graphs(), parts=st.integers(1, 6), method=st.sampled_from(METHODS), pieces=st.booleans()
+)
 def test_every_shard_is_that_of_the_plain_way(
     made: tuple[Graph, dict[str, Any]],
     parts: int,
-    seed: int,
+    method: str,
     pieces: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -40,7 +43,7 @@ def test_every_shard_is_that_of_the_plain_way(
         if pieces:  # few parts at a time, and few rows
             patch.setattr(write, "_AT_ONCE", 2)
             patch.setattr(write, "_LARGEST_BLOCK", 500)
-        write_partition(path / "store", path / "out", parts, method="hash", seed=seed, memory=ROOMY)
+        write_partition(path / "store", path / "out", parts, method=method, memory=ROOMY)
 
     partition = open_partition(path / "out")
     assert partition.num_parts == parts

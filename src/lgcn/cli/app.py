@@ -24,6 +24,7 @@ from lgcn.cli.generate import generate
 from lgcn.cli.import_ import import_
 from lgcn.cli.options import DATA, MODEL, SETTINGS
 from lgcn.cli.output import err, out, print_note
+from lgcn.cli.partition import partition
 from lgcn.cli.predict import predict
 from lgcn.cli.report import report
 from lgcn.cli.serve import serve
@@ -32,7 +33,7 @@ from lgcn.cli.train import train
 from lgcn.cli.warmup import warmup
 from lgcn.cli.words import Command, in_flags
 from lgcn.errors import Interrupted, LGCNError, first_line_of, ran_out_of_memory
-from lgcn.workers.launched import launched
+from lgcn.workers.launcher import launched
 
 # Idle OpenMP threads of torch and Numba spin by default, which makes training several times slower
 # if another program uses a core. OpenMP reads this when torch is imported, hence here.
@@ -41,7 +42,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # The order in `lgcn --help`; other commands follow.
 ORDER = (
     *("train", "predict", "evaluate", "report", "compare", "explain", "embed", "serve"),
-    *("data", "import", "generate"),
+    *("data", "import", "generate", "partition"),
     *("settings", "warmup"),
 )
 
@@ -84,6 +85,7 @@ for _command in (train, predict, evaluate, report, compare, explain, embed, serv
 app.add_typer(data_app, name="data", rich_help_panel=DATA)
 add_command(import_, DATA, "import")
 add_command(generate, DATA)
+add_command(partition, DATA)
 for _command in (settings, warmup):
     add_command(_command, SETTINGS)
 

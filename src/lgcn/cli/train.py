@@ -19,7 +19,7 @@ from lgcn.cli.train_on_ray import RayFlags, train_on_ray
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import metric_text
 from lgcn.utils.progress import epoch_progress
-from lgcn.workers.launched import launched
+from lgcn.workers.launcher import launched
 
 if TYPE_CHECKING:
     from lgcn.training.prepare import PreparedTraining

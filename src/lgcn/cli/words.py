@@ -35,6 +35,7 @@ _WORDS = (
     "against",
     *("host", "port", "queue", "timeout", "threads"),
     *("homophily", "imbalance", "noise", "locality", "skew"),
+    *("parts", "method"),
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon
 _CUES = "Give|give|Raise|raise|Omit|without"

@@ -17,6 +17,7 @@ from lgcn.datasets.registry import DATASETS, Dataset, at_path
 from lgcn.datasets.synthetic import synthetic
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.graph.splits import random_split
+from lgcn.partition.manifest import is_partition
 from lgcn.store.format import is_store
 
 if TYPE_CHECKING:
@@ -108,6 +109,11 @@ def _dataset(name: str, root: str | Path | None) -> Dataset:
         return DATASETS[name]
     if is_store(name):
         return at_path(name)
+    if is_partition(name):
+        raise UsageError(
+            f"{name} is a graph in parts, of which this command reads none. Give the graph store "
+            "it was cut from"
+        )
     load: Callable[..., Graph] = load_npz
     path = find_npz(name, root)
     if path is None and name.endswith(HALF):

@@ -13,20 +13,20 @@ import numpy as np
 from lgcn.errors import UsageError
 from lgcn.partition.halo import BITS, Halos, place_nodes
 from lgcn.partition.manifest import FORMAT, MANIFEST, PARTITION, part_folder
-from lgcn.partition.methods import assign
+from lgcn.partition.methods import assign, choose_method
+from lgcn.partition.new_partition_checks import check_new_partition
 from lgcn.partition.shard_files import ShardFiles
 from lgcn.partition.statistics import graph_statistics
+from lgcn.store.checked_files import read_header
 from lgcn.store.format import header_digest
 from lgcn.store.new_folder import NewFolder, plain_errors
 from lgcn.store.open_store import Store, open_store
 from lgcn.store.writer import StoreWriter
 from lgcn.utils.files import sync
-from lgcn.utils.limits import MAX_SHARDS
 from lgcn.utils.memory import PeakMemory, anonymous_memory, trim_memory
-from lgcn.utils.numbers import whole_number
 from lgcn.utils.progress import OnProgress
 from lgcn.utils.row_blocks import row_blocks_within
-from lgcn.utils.sizes import format_memory, parse_memory
+from lgcn.utils.sizes import format_memory
 
 LEAST = 96 * 10**6  # bytes needed on top of Python, its libraries and the arrays of nodes
 _PER_NODE = 8  # bytes: its part, and its place there
@@ -66,35 +66,26 @@ def write_partition(
         The content of `partition.json`, and `seconds` and `peak_memory` in bytes.
     """
     started = time.perf_counter()
-    ceiling = parse_memory(memory)
-    seed = whole_number("seed", seed, 0, 2**62)
-    num_parts = whole_number("parts", num_parts, 1, MAX_SHARDS)
+    num_parts, seed, ceiling = check_new_partition(
+        store, out, num_parts, method=method, seed=seed, memory=memory, overwrite=overwrite
+    )
     progress = on_progress or (lambda *_: None)
-    with PeakMemory() as peak:
+    with PeakMemory() as peak, NewFolder(out, overwrite=overwrite, kind=PARTITION) as place:
+        budget = _Budget(ceiling, read_header(Path(store))[0]["num_nodes"])
         progress("check the store", 0, 0)
         opened = open_store(store)
-        nodes = opened.graph.num_nodes
-        if num_parts > nodes:
-            raise UsageError(f"parts must be at most the number of nodes, {nodes}, got {num_parts}")
-        budget = _Budget(ceiling, nodes)
-        with NewFolder(out, overwrite=overwrite, kind=PARTITION) as place:
-            part = assign(
-                opened,
-                num_parts,
-                method or "hash",
-                seed,
-                memory=budget.left(),
-                on_progress=progress,
-            )
-            shards = _write_shards(place, opened, part, num_parts, budget, progress)
-            progress("statistics", 0, 0)
-            header = _header(opened, shards, part, method or "hash", seed)
-            with plain_errors(place.shown):
-                path = place.folder / MANIFEST
-                path.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-                sync(path)
-                sync(place.folder)
-                place.take_name()
+        method = choose_method(opened, method, budget.left())
+        block = min(_LARGEST_BLOCK, budget.left() // 8)
+        part = assign(opened, num_parts, method, seed, block=block, on_progress=progress)
+        shards = _write_shards(place, opened, part, num_parts, budget, progress)
+        progress("statistics", 0, 0)
+        header = _header(opened, shards, part, method, seed)
+        with plain_errors(place.shown):
+            path = place.folder / MANIFEST
+            path.write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+            sync(path)
+            sync(place.folder)
+            place.take_name()
     return {**header, "seconds": time.perf_counter() - started, "peak_memory": peak.peak}
 
 

@@ -349,6 +349,16 @@ class SamplingSettings(Group):
         "bfs",
         description="sub-graphs by Algorithm 1, METIS, random walks, or sampled neighbours",
     )
+    clusters_per_subgraph: Int = Field(
+        4, ge=1, description="clusters that form a sub-graph, with sampler=clusters"
+    )
+    halo: int = Field(
+        0,
+        ge=0,
+        le=MAX_PARTS,
+        description="hops of neighbours around clusters that are computed but not scored, with "
+        "sampler=clusters",
+    )
     fanout: Annotated[tuple[Annotated[Int, Field(ge=1)], ...], BeforeValidator(_as_tuple)] = Field(
         (25, 10),
         min_length=1,

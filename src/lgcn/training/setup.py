@@ -66,7 +66,12 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
         )
     common["max_nodes"] = sampling.max_nodes
     if sampling.sampler == "clusters":
-        return ClusterLoader(graph, **common)
+        return ClusterLoader(
+            graph,
+            clusters_per_subgraph=sampling.clusters_per_subgraph,
+            halo=sampling.halo,
+            **common,
+        )
     if sampling.sampler == "walks":
         length = WALK_LENGTH if sampling.max_hops is None else sampling.max_hops
         return RandomWalkLoader(graph, n_init=sampling.n_init, walk_length=length, **common)

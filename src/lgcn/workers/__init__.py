@@ -6,8 +6,8 @@ from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.workers.group import Workers, connected
-    from lgcn.workers.launched import is_restart, launched
-    from lgcn.workers.together import together
+    from lgcn.workers.in_step import together
+    from lgcn.workers.launcher import is_restart, launched
 
 __all__ = ["Workers", "connected", "is_restart", "launched", "together"]
 
@@ -16,7 +16,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         **dict.fromkeys(("Workers", "connected"), "lgcn.workers.group"),
-        **dict.fromkeys(("is_restart", "launched"), "lgcn.workers.launched"),
-        "together": "lgcn.workers.together",
+        **dict.fromkeys(("is_restart", "launched"), "lgcn.workers.launcher"),
+        "together": "lgcn.workers.in_step",
     },
 )

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from lgcn import errors
 from lgcn.errors import LGCNError, WriteError, first_line_of
 from lgcn.workers.group import TIMEOUT, WorkerError, connected
-from lgcn.workers.launched import RESTARTS
+from lgcn.workers.launcher import RESTARTS
 from lgcn.workers.ray_cluster import ClusterError, ray_cluster
 
 ROOM_SECONDS = 300.0  # how long a group may wait for free nodes

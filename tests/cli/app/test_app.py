@@ -27,7 +27,7 @@ def test_the_help_lists_commands_by_what_people_do(lgcn_):
     commands = re.findall(r"^│ (\w+) ", text, flags=re.MULTILINE)
     assert commands == [
         *("train", "predict", "evaluate", "report", "compare", "explain", "embed", "serve"),
-        *("data", "import", "generate"),
+        *("data", "import", "generate", "partition"),
         *("settings", "warmup"),
         "reproduce",
     ]

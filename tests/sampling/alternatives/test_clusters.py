@@ -10,36 +10,11 @@ import torch
 from lgcn import Graph
 from lgcn.errors import UsageError
 from lgcn.sampling import ClusterLoader
-from lgcn.sampling.alternatives.clusters import partition
+
+from ...graph.graphs import cliques
 
 pytest.importorskip("pymetis")
 RandomGraph = Callable[..., Graph]
-
-
-def cliques(count: int, size: int = 10, **fields: object) -> Graph:
-    """Complete graphs in a ring, each joined with the next by one edge."""
-    inside = [
-        (c * size + i, c * size + j) for c in range(count) for i in range(size) for j in range(i)
-    ]
-    between = [(c * size, (c + 1) % count * size + 1) for c in range(count)]
-    edge_index = torch.tensor(inside + between).t()
-    x = torch.arange(count * size).float()[:, None]
-    return Graph.from_edge_index(edge_index, x=x, **fields)
-
-
-def test_clusters_are_what_hangs_together() -> None:
-    found = partition(cliques(6), 6, seed=0).reshape(6, 10)
-    assert (found == found[:, :1]).all()
-    assert len(set(found[:, 0])) == 6
-
-
-def test_direction_and_self_loops_do_not_matter() -> None:
-    graph = cliques(4)
-    source, target = graph.edge_index
-    once = graph.edge_index[:, source < target]
-    loops = torch.arange(40).repeat(2, 1)
-    other = Graph.as_given(torch.cat([once, loops], dim=1), 40)
-    assert (partition(other, 4, seed=0) == partition(graph, 4, seed=0)).all()
 
 
 def test_each_training_node_serves_once_with_the_whole_of_its_cluster() -> None:
@@ -88,19 +63,6 @@ def test_without_metis_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(UsageError, match=r"pip install 'lgcn\[metis\]'"):
         ClusterLoader(random_graph())
-
-
-def test_duplicated_edges_and_self_loops_change_nothing(random_graph: RandomGraph) -> None:
-    graph = random_graph(60, 0.1)
-    edges = graph.edge_index
-    loops = torch.arange(60).repeat(2, 1)
-    again = Graph.as_given(torch.cat([edges, edges, loops, loops, edges], dim=1), 60)
-    assert partition(again, 5, 0).tolist() == partition(graph, 5, 0).tolist()
-
-
-def test_clusters_of_a_graph_without_edges() -> None:
-    graph = Graph(torch.zeros(11).long(), torch.zeros(0).long())
-    assert len(partition(graph, 5, 0)) == 10
 
 
 def test_max_nodes_must_be_positive(random_graph: RandomGraph) -> None:

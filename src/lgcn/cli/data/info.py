@@ -1,17 +1,24 @@
-"""`lgcn data info`: the sizes of a data set or a graph store."""
+"""`lgcn data info`: the sizes of a data set, a graph store or a partition."""
 
 from rich.markup import escape
 from rich.table import Table
 
 from lgcn.cli.options import DatasetName, Json, Root
 from lgcn.cli.output import out, print_json
+from lgcn.cli.partition import print_partition, summary
 
 
 def info(dataset: DatasetName, root: Root = None, as_json: Json = False) -> None:
-    """Show the sizes of a data set or a graph store."""
+    """Show the sizes of a data set, a graph store or a partition."""
     from lgcn.datasets.graph_source import GraphSource
+    from lgcn.partition import check_partition, is_partition
     from lgcn.store.format import is_store
 
+    if is_partition(dataset):
+        header = check_partition(dataset)
+        record = summary(header)
+        print_json(record) if as_json else print_partition(dataset, header["name"], record)
+        return
     # A store may be in a folder that has the name of a data set.
     in_store = is_store(dataset)
     source = GraphSource("store", {"path": dataset}) if in_store else GraphSource(dataset, {}, root)

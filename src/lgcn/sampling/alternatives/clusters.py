@@ -6,8 +6,9 @@ from typing import Any, Unpack
 import numpy as np
 import torch
 
-from lgcn.errors import UsageError
 from lgcn.graph import Graph
+from lgcn.graph.metis import metis_parts
+from lgcn.sampling.algorithm1 import select_subgraph
 from lgcn.sampling.batches import BatchLoader, BatchOptions
 from lgcn.sampling.start_nodes import root_weights
 
@@ -28,6 +29,8 @@ class ClusterLoader(BatchLoader):
         max_nodes: Nodes per sub-graph, on average over all clusters. (default: 2000)
         clusters_per_subgraph: Clusters per sub-graph. The more, the more alike the batches are.
             (default: 4)
+        halo: Hops of neighbours around the clusters that are added to a sub-graph. They are
+            computed, but not scored. (default: 0)
         **options: `roots`, the nodes on which the loss is taken, and `batch_size`,
             `resample`, `keep_degree`, `seed`, `num_workers`: see `lgcn.SubgraphLoader`.
     """
@@ -38,6 +41,7 @@ class ClusterLoader(BatchLoader):
         *,
         max_nodes: int = 2000,
         clusters_per_subgraph: int = 4,
+        halo: int = 0,
         **options: Unpack[BatchOptions],
     ) -> None:
         super().__init__(graph, **options)
@@ -47,10 +51,15 @@ class ClusterLoader(BatchLoader):
             )
         if max_nodes < 1:
             raise ValueError(f"max_nodes must be at least 1, got {max_nodes}")
+        if halo < 0:
+            raise ValueError(f"halo must not be negative, got {halo}")
         self.roots = torch.from_numpy(np.unique(self.roots.numpy()))
         self.clusters_per_subgraph = clusters_per_subgraph
+        self.halo = halo
         num_clusters = -(-graph.num_nodes * clusters_per_subgraph // max_nodes)
-        cluster = partition(graph, min(num_clusters, graph.num_nodes), self.seed)
+        cluster = metis_parts(
+            graph, min(num_clusters, graph.num_nodes), self.seed, "sampler=clusters"
+        )
         self._order = np.argsort(cluster, kind="stable")  # the nodes by cluster, sorted in each
         self._starts = np.searchsorted(cluster[self._order], np.arange(cluster.max() + 2))
         self._served = np.unique(cluster[self.roots.numpy()])
@@ -65,39 +74,12 @@ class ClusterLoader(BatchLoader):
 
     def _subgraph(self, start: Any, epoch: int, number: int) -> Graph:
         parts = [self._order[self._starts[c] : self._starts[c + 1]] for c in start]
-        nodes = torch.from_numpy(np.sort(np.concatenate(parts)))
+        inside = nodes = torch.from_numpy(np.sort(np.concatenate(parts)))
+        if self.halo:
+            nodes = select_subgraph(self.graph, roots=inside, max_nodes=None, max_hops=self.halo)
         subgraph = self.graph.subgraph(nodes, keep_degree=self.keep_degree)
-        roots = self.roots.numpy()
+        roots = np.intersect1d(self.roots.numpy(), inside.numpy(), assume_unique=True)
         # The mean over an epoch's batches is 1 / (number of roots) for each root.
-        weights = np.broadcast_to(len(self) / roots.size, roots.shape)
+        weights = np.broadcast_to(len(self) / self.roots.numel(), roots.shape)
         weight = root_weights(nodes, roots, weights)
         return replace(subgraph, node_weight=weight)
-
-
-def partition(graph: Graph, num_clusters: int, seed: int) -> Any:
-    """The cluster of each node by METIS: clusters of about equal size with few edges between them.
-
-    The direction of edges is ignored.
-    """
-    try:
-        import pymetis
-    except ImportError as error:
-        raise UsageError(
-            "sampler=clusters needs METIS, which is not installed: pip install 'lgcn[metis]'"
-        ) from error
-    if num_clusters <= 1:
-        return np.zeros(graph.num_nodes, np.int64)
-    from scipy.sparse import csr_array
-
-    source = graph.col.cpu().numpy()
-    target = np.repeat(np.arange(graph.num_nodes), graph.rowptr.diff().cpu().numpy())
-    source, target = source[source != target], target[source != target]
-    entries = (np.ones(source.size, bool), (target, source))
-    matrix = csr_array(entries, shape=(graph.num_nodes, graph.num_nodes))
-    both = matrix + matrix.T
-    _, cluster = pymetis.part_graph(
-        num_clusters,
-        pymetis.CSRAdjacency(both.indptr.astype(np.int64), both.indices.astype(np.int64)),
-        options=pymetis.Options(seed=seed % 2**31),
-    )
-    return np.asarray(cluster, np.int64)
