@@ -281,7 +281,7 @@ def extrapolate(record: dict[str, Any]) -> list[dict[str, Any]]:
     for network, (latency, bandwidth) in NETWORKS.items():
         model = {**record["model"], "latency": latency, "bandwidth": bandwidth}
         step = predicted(model, MACHINES, 1, work, largest["gradient_bytes"])
-        one = {"network": network, "step": step, "max_nodes": SUBGRAPH_NODES}
+        one: dict[str, Any] = {"network": network, "step": step, "max_nodes": SUBGRAPH_NODES}
         one["efficiency"] = step["compute"] / step["seconds"]
         one["inference"] = {"compute": per_node * NODES / MACHINES}
         for halo in record["halos"]:
@@ -308,7 +308,7 @@ def main() -> None:
     size = {"num_nodes": arguments.nodes, "num_edges": arguments.edges, "num_features": 32}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        generate_store(folder / "store", **size)  # type: ignore[arg-type]
+        generate_store(folder / "store", **size)
         for parts in WORKERS:
             cut = write_partition(folder / "store", folder / f"parts-{parts}", parts)
         record: dict[str, Any] = {"graph": size, "cores": cores, "method": cut["method"]}
