@@ -21,11 +21,13 @@ until [[ -e $parts/partition.json ]]; do sleep 5; done
 # torchrun sets OMP_NUM_THREADS to 1 if it is not set. It starts all workers again when one stops; the
 # run in OUT then resumes from its last checkpoint.
 export OMP_NUM_THREADS=$threads NUMBA_NUM_THREADS=$threads
-launch=(torchrun --nnodes "$nodes" --nproc-per-node "$workers" --max-restarts 3)
-if [[ $nodes == 1 ]]; then
-    launch+=(--standalone)
-else
-    launch+=(--rdzv-backend c10d --rdzv-endpoint "$HEAD" --rdzv-id lgcn)
-fi
-"${launch[@]}" -m lgcn train --graph "$parts" --out "$out"
-"${launch[@]}" -m lgcn predict "$out" --output "$out-predictions"
+launch() { # a command of lgcn and its arguments
+    local rendezvous=(--standalone)
+    if [[ $nodes != 1 ]]; then
+        rendezvous=(--rdzv-backend c10d --rdzv-endpoint "$HEAD" --rdzv-id "$1")
+    fi
+    torchrun --nnodes "$nodes" --nproc-per-node "$workers" --max-restarts 3 "${rendezvous[@]}" \
+        -m lgcn "$@"
+}
+launch train --graph "$parts" --out "$out"
+launch predict "$out" --output "$out-predictions"
