@@ -1,8 +1,9 @@
 """Two CSV files of a large graph that is hard enough to learn slowly.
 
-`lgcn generate` makes graphs that a few hundred steps learn without a mistake. Here, degrees follow
-a power law, a third of the edges are noise, communities and classes agree only mostly, classes are
-unequal, and the columns say little about a node without its neighbours.
+Degrees follow a power law, a third of the edges are noise, communities and classes agree only
+mostly, classes are unequal, and the columns say little about a node without its neighbours.
+`lgcn generate` makes stores that are as hard, of any size; this makes tables with names, numbers
+and categories.
 """
 
 from pathlib import Path

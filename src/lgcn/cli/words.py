@@ -34,6 +34,7 @@ _WORDS = (
     "target",
     "against",
     *("host", "port", "queue", "timeout", "threads"),
+    *("homophily", "imbalance", "noise", "locality", "skew"),
     *("parts", "method"),
 )
 _TABLES = ("edges", "nodes")  # only after "give" and before a colon

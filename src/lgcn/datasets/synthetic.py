@@ -31,6 +31,9 @@ def synthetic(
 ) -> Graph:
     """A graph with planted classes, reproducible by its seed.
 
+    Classes are of equal size, labels are correct, and edges between classes join any two of them.
+    The graphs of `lgcn generate` follow another, harder model (`lgcn.store.generate`).
+
     Args:
         num_nodes: (default: 2000)
         mean_degree: Mean number of neighbours per node. A graph that is too small or too skewed for

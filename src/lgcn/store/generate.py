@@ -1,14 +1,26 @@
-"""Random graphs of any size with hubs and planted classes, written straight into a store.
+"""Random graphs of any size on which quality can be measured, written straight into a store.
 
-The graphs are of the same kind as those of `lgcn.datasets.synthetic`. Every random number is a
-function of the seed and of the edge or feature it is for, so that the bytes of a store depend
-neither on the number of threads nor on the block size. Nodes are drawn by closed formulas, not by
-tables: nodes have ranks; rank modulo the number of classes is the class, and the quotient is the
-rank within the class, by which the weight falls. A permutation, also a formula, spreads ranks over
-the nodes, since nodes of similar degree and class should not lie side by side.
+The bytes of a store depend neither on the number of threads nor on the block size
+(`lgcn.store.planted` has the formulas). What a model has to cope with:
+
+- **Unequal classes.** The size of class c is proportional to (c + 1) to the power of `-imbalance`.
+- **Partial homophily.** A share of `homophily` of the edges joins nodes of one class. Classes form
+  pairs: 0 and 1, 2 and 3, and so on. Three quarters of the edges that leave a class lead to its
+  partner, the others to any other class. Every second pair (2 and 3, 6 and 7, ...) is
+  heterophilous: at the default `homophily`, its nodes have more neighbours of the partner than of
+  their own class.
+- **Noisy features.** A node has the centre of its class plus normal noise, by default 0.7 times the
+  distance of two centres. Features alone then say little; averages over several hops say more.
+- **Noisy labels.** A share of `label_noise` of the labels is drawn anew. No model can know them:
+  `accuracy_ceiling` in the header is the expected accuracy of one that knows the classes.
+- **Hubs and regions.** Degrees follow a power law (`skew`). A share of `locality` of the edges
+  stays in a region of about 1000 nodes of all classes (more in dense graphs), so that sub-graphs
+  and partitions can keep neighbours together.
+
+Without all that (`homophily=0.8, imbalance=0, label_noise=0, noise=0.25, locality=0`) a few hundred
+steps learn a graph nearly without a mistake. `lgcn.datasets.synthetic` makes graphs in memory by an
+older and simpler model, with equal classes and correct labels.
 """
-
-# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 
@@ -17,31 +29,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from lgcn.store.edge_buckets import sorted_rows
-from lgcn.store.new_store_checks import FeatureKind, feature_kind, generated_sizes
+from lgcn.store.new_store_checks import (
+    DEFAULT_KIND,
+    FeatureKind,
+    feature_kind,
+    generated_kind,
+    generated_sizes,
+)
+from lgcn.store.planted import (
+    Permutation,
+    Planted,
+    Splits,
+    accuracy_ceiling,
+    draw_edges,
+    draw_features,
+    draw_labels,
+    draw_permutation,
+    planted_classes,
+)
 from lgcn.store.write_store import encode_features, uint8_scale
 from lgcn.store.writer import StoreWriter
-from lgcn.utils.jit import jit, jit_parallel
-from lgcn.utils.numbers import real_number, whole_number
+from lgcn.utils.numbers import whole_number
 from lgcn.utils.progress import OnProgress
 from lgcn.utils.row_blocks import row_blocks
 from lgcn.utils.sizes import parse_memory
-from lgcn.utils.splitmix import STEP, mix
 
 _VALUES = 1 << 22  # features that are made at a time
 _SIGMAS = 5.0  # the range of features as uint8, in deviations of the noise
-
-
-class _Permutation(NamedTuple):
-    """Number i goes to (factor * i + shift) modulo size, and back."""
-
-    factor: int
-    shift: int
-    inverse: int
-    size: int
+_PER_CLASS = 1000  # training nodes, at most, on average over the classes
 
 
 def generate_store(
@@ -52,9 +70,12 @@ def generate_store(
     num_features: int = 64,
     num_classes: int = 10,
     seed: int = 0,
-    homophily: float = 0.8,
-    skew: float = 0.5,
-    noise: float = 3.0,
+    homophily: float = DEFAULT_KIND.homophily,
+    imbalance: float = DEFAULT_KIND.imbalance,
+    label_noise: float = DEFAULT_KIND.label_noise,
+    noise: float = DEFAULT_KIND.noise,
+    locality: float = DEFAULT_KIND.locality,
+    skew: float = DEFAULT_KIND.skew,
     labels_per_class: int | None = None,
     num_val: int | None = None,
     features: FeatureKind = "float32",
@@ -68,20 +89,26 @@ def generate_store(
         path: Folder of the store.
         num_nodes: At most 2**31 - 1.
         num_edges: Undirected edges to draw. Self-loops and duplicates are left out, so that the
-            graph has slightly fewer: one in ten thousand for ten million nodes and a hundred
+            graph has slightly fewer: four in a thousand for ten million nodes and a hundred
             million edges, many in a small dense graph.
         num_features: (default: 64)
-        num_classes: Classes of equal size. (default: 10)
+        num_classes: (default: 10)
         seed: (default: 0)
-        homophily: Share of edges that join nodes of one class. (default: 0.8)
+        homophily: Share of edges that join nodes of one class. (default: 0.5)
+        imbalance: The size of class c is proportional to (c + 1) to the power of `-imbalance`: 0
+            gives equal classes. (default: 1)
+        label_noise: Share of nodes whose label is drawn anew, from all classes in proportion to
+            their sizes. (default: 0.1)
+        noise: Standard deviation of a feature within a class, as a multiple of the distance of two
+            classes' centres, on average. (default: 0.7, at which features alone say little)
+        locality: Share of edges that stay in a region of at least 1000 nodes. (default: 0.75)
         skew: The node of rank r is drawn with weight r to the power of `-skew`: 0 gives all nodes
             about the same degree, 1 a few large hubs. (default: 0.5)
-        noise: Standard deviation of a feature within a class; between classes it is one.
-            (default: 3, at which features alone do not separate the classes)
-        labels_per_class: Training nodes of each class, at most half of the class.
-            (default: a tenth of the class, at most 1000)
-        num_val: Validation nodes, at most half of what training leaves in each class; all others
-            are test nodes. (default: a tenth of the nodes, at most 100000)
+        labels_per_class: Training nodes of each planted class, at most half of the class.
+            (default: a tenth of each class, and at most 1000 times the number of classes in all)
+        num_val: Validation nodes, of each class in proportion to its size, and at most half of what
+            training leaves of it; all others are test nodes. (default: a tenth of the nodes, at
+            most 100000)
         features: How to store features. (default: `"float32"`)
         memory: Memory for sorting the edges, on top of the program itself. (default: 1 GB)
         overwrite: Replace an existing store. (default: `False`)
@@ -89,18 +116,15 @@ def generate_store(
             in all. (default: none)
 
     Returns:
-        The header of the store; its `num_edges` counts each edge twice.
+        The header of the store; its `num_edges` counts each edge twice. `source` has these numbers
+        and `accuracy_ceiling`, the expected accuracy of a model that knows the planted classes.
     """
     num_nodes, num_edges, num_features, num_classes, seed = generated_sizes(
         num_nodes, num_edges, num_features, num_classes, seed
     )
-    homophily = real_number("homophily", homophily, 0, 1)
-    skew = real_number("skew", skew, 0, 1)
-    noise = real_number("noise", noise, 0)
-    smallest = num_nodes // num_classes
-    if labels_per_class is None:
-        labels_per_class = min(1000, max(1, smallest // 10))
-    labels_per_class = whole_number("labels_per_class", labels_per_class, 1)
+    kind = generated_kind(homophily, imbalance, label_noise, noise, locality, skew)
+    if labels_per_class is not None:
+        labels_per_class = whole_number("labels_per_class", labels_per_class, 1)
     if num_val is None:
         num_val = min(100_000, num_nodes // 10)
     num_val = whole_number("num_val", num_val, 0)
@@ -108,18 +132,25 @@ def generate_store(
     memory = parse_memory(memory)
 
     rng = np.random.default_rng(seed)
-    spread = _permutation(rng, num_nodes)
-    key = rng.integers(0, 2**64, 2, dtype=np.uint64)
+    spread = draw_permutation(rng, num_nodes)
+    keys = rng.integers(0, 2**64, 3, dtype=np.uint64)
     centre = rng.standard_normal((num_classes, num_features), dtype=np.float32)
-    # Classes have one of two sizes.
-    splits = [_permutation(rng, max(size, 1)) for size in (smallest, smallest + 1)]
+    classes = planted_classes(
+        num_nodes,
+        num_edges,
+        num_classes,
+        homophily=kind.homophily,
+        imbalance=kind.imbalance,
+        locality=kind.locality,
+        skew=kind.skew,
+    )
+    splits = _draw_splits(rng, classes.start, labels_per_class, num_val)
     progress = on_progress or (lambda what, done, total: None)
 
     with StoreWriter(path, overwrite=overwrite) as writer:
-        edges = _Edges(num_edges, num_nodes, num_classes, homophily, skew, spread, key[0])
-        _write_edges(writer, edges, memory, progress)
-        _write_labels(writer, spread, splits, num_classes, labels_per_class, num_val, progress)
-        _write_features(writer, spread, centre, noise, key[1], features, progress)
+        _write_edges(writer, _Edges(num_edges, classes, spread, keys[0]), memory, progress)
+        _write_labels(writer, spread, classes, splits, kind.label_noise, keys[2], progress)
+        _write_features(writer, spread, classes, centre, kind.noise, keys[1], features, progress)
         progress("checksums", 0, 1)
         return writer.finish(
             name="generated",
@@ -131,31 +162,36 @@ def generate_store(
                 "num_features": num_features,
                 "num_classes": num_classes,
                 "seed": seed,
-                "homophily": homophily,
-                "skew": skew,
-                "noise": noise,
+                **kind._asdict(),
+                "accuracy_ceiling": accuracy_ceiling(classes.start, kind.label_noise),
             },
         )
 
 
-def _permutation(rng: Any, size: int) -> _Permutation:
-    # By the golden ratio, at which any run of numbers is spread most evenly.
-    factor = round(size * (math.sqrt(5) - 1) / 2)
-    while math.gcd(factor, size) != 1:
-        factor += 1
-    factor %= size
-    return _Permutation(factor, int(rng.integers(0, size)), pow(factor, -1, size), size)
+def _draw_splits(
+    rng: np.random.Generator, start: Any, labels_per_class: int | None, num_val: int
+) -> Splits:
+    size = np.diff(start)
+    num_nodes = int(start[-1])
+    if labels_per_class is None:
+        share = min(0.1, _PER_CLASS * size.size / num_nodes)
+        train = np.maximum(1, (size * share).astype(np.int64))
+    else:
+        train = np.minimum(labels_per_class, np.maximum(size // 2, 1))
+    # Rounding the sums gives exactly `num_val` in all.
+    val = np.diff(np.array([num_val * int(one) // num_nodes for one in start], np.int64))
+    val = np.minimum(val, (size - train) // 2)
+    each = [draw_permutation(rng, one) for one in size.tolist()]
+    factor, shift = (np.array(one, np.int64) for one in zip(*(p[:2] for p in each), strict=True))
+    return Splits(factor, shift, train, val)
 
 
 class _Edges(NamedTuple):
     """The edges of a graph as `sorted_rows` reads them, drawn again on each reading."""
 
     num_edges: int
-    num_nodes: int
-    num_classes: int
-    homophily: float
-    skew: float
-    spread: _Permutation
+    classes: Planted
+    spread: Permutation
     key: Any
     weighted: bool = False
 
@@ -163,18 +199,7 @@ class _Edges(NamedTuple):
         """(sources, targets, no weights) of at most `size` edges at a time, no self-loops."""
         for start, stop in row_blocks(self.num_edges, size):
             ends = np.empty((2, stop - start), np.int32)
-            _draw_edges(
-                start,
-                self.num_nodes,
-                self.num_classes,
-                self.homophily,
-                self.skew,
-                self.spread.factor,
-                self.spread.shift,
-                self.key,
-                ends[0],
-                ends[1],
-            )
+            draw_edges(start, self.classes, self.spread, self.key, ends[0], ends[1])
             different = ends[0] != ends[1]
             if not different.all():
                 ends = ends[:, different]
@@ -187,7 +212,7 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
     written = 0
     for rows in sorted_rows(
         edges,
-        edges.num_nodes,
+        edges.spread.size,
         folder=writer.scratch,
         memory=memory,
         directed=False,
@@ -200,44 +225,37 @@ def _write_edges(writer: StoreWriter, edges: _Edges, memory: int, progress: OnPr
 
 def _write_labels(
     writer: StoreWriter,
-    spread: _Permutation,
-    splits: list[_Permutation],
-    num_classes: int,
-    labels_per_class: int,
-    num_val: int,
+    spread: Permutation,
+    classes: Planted,
+    splits: Splits,
+    noise: float,
+    key: Any,
     progress: OnProgress,
 ) -> None:
     labels = writer.append("y", "int64")
     masks = [writer.append(f"{split}_mask", "bool") for split in ("train", "val", "test")]
-    num_nodes = spread.size
-    for start, stop in row_blocks(num_nodes, _VALUES):
-        nodes = np.arange(start, stop)
-        rank = _rank(nodes, spread.inverse, spread.shift, num_nodes)
-        y, within = rank % num_classes, rank // num_classes
-        larger = y < num_nodes % num_classes  # classes that have one node more
-        drawn, size = np.empty_like(within), np.empty_like(within)
-        for split, those in zip(splits, (~larger, larger), strict=True):
-            drawn[those] = (within[those] * split.factor + split.shift) % split.size
-            size[those] = split.size
-        train = np.minimum(labels_per_class, np.maximum(size // 2, 1))
-        val = np.minimum(num_val // num_classes + (y < num_val % num_classes), (size - train) // 2)
-        in_train, in_val = drawn < train, drawn < train + val
+    for start, stop in row_blocks(spread.size, _VALUES):
+        y, split = np.empty(stop - start, np.int64), np.empty(stop - start, np.int8)
+        draw_labels(start, classes.start, spread, splits, noise, key, y, split)
         labels.write(y)
-        for mask, values in zip(masks, (in_train, in_val & ~in_train, ~in_val), strict=True):
-            mask.write(values)
-        progress("labels", stop, num_nodes)
+        for number, mask in enumerate(masks):
+            mask.write(split == number)
+        progress("labels", stop, spread.size)
 
 
 def _write_features(
     writer: StoreWriter,
-    spread: _Permutation,
+    spread: Permutation,
+    classes: Planted,
     centre: Any,
     noise: float,
     key: Any,
     features: FeatureKind,
     progress: OnProgress,
 ) -> None:
-    num_nodes, width = spread.size, centre.shape[1]
+    width = centre.shape[1]
+    # Two centres are sqrt(2 * width) apart, on average.
+    noise *= math.sqrt(2 * width)
     # Features of about unit size whatever the noise.
     size = 1 / math.sqrt(1 + noise**2)
     centre = centre * np.float32(size)
@@ -249,104 +267,8 @@ def _write_features(
         writer.append("x_scale", "float32").write(scale[0])
         writer.append("x_offset", "float32").write(scale[1])
     x = writer.append("x", features, width)
-    for start, stop in row_blocks(num_nodes, _VALUES // width):
+    for start, stop in row_blocks(spread.size, _VALUES // width):
         block = np.empty((stop - start, width), np.float32)
-        _draw_features(
-            start, num_nodes, spread.inverse, spread.shift, centre, np.float32(noise), key, block
-        )
+        draw_features(start, classes.start, spread, centre, np.float32(noise), key, block)
         x.write(encode_features(block, features, scale))
-        progress("features", stop, num_nodes)
-
-
-@jit
-def _rank(node: Any, inverse: int, shift: int, num_nodes: int) -> Any:
-    """The rank that a permutation puts at a node. Products stay below 2**62."""
-    return (node - shift + num_nodes) % num_nodes * inverse % num_nodes
-
-
-@jit
-def _uniform(bits: Any) -> Any:
-    """A number from 0 to below 1."""
-    return np.float64(bits >> np.uint64(11)) * 2.0**-53
-
-
-@jit
-def _below(bits: Any, bound: int) -> Any:
-    return np.int64(((bits >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
-
-
-@jit
-def _draw_rank(bits: Any, size: int, skew: float) -> Any:
-    """A rank r < size, with density (r + 1) to the power of -skew, by the inverse of its integral.
-
-    Multiplication is exact on every machine; powers may differ in the last bit.
-    """
-    u = _uniform(bits)
-    if skew == 0:
-        place = u * size
-    elif skew == 0.5:
-        root = 1 + u * (math.sqrt(size + 1.0) - 1)
-        place = root * root - 1
-    elif skew == 1:
-        place = math.exp(u * math.log(size + 1.0)) - 1
-    else:
-        power = 1 - skew
-        place = (1 + u * ((size + 1.0) ** power - 1)) ** (1 / power) - 1
-    return min(np.int64(place), size - 1)
-
-
-@jit_parallel
-def _draw_edges(
-    start: int,
-    num_nodes: int,
-    num_classes: int,
-    homophily: float,
-    skew: float,
-    factor: int,
-    shift: int,
-    key: Any,
-    source: Any,
-    target: Any,
-) -> None:
-    """Draws edges number `start` and on: two classes, and a node of each."""
-    size, larger = num_nodes // num_classes, num_nodes % num_classes
-    for i in numba.prange(source.shape[0]):
-        state = key + np.uint64(start + i) * np.uint64(5) * STEP
-        first = _below(mix(state), num_classes)
-        second = first
-        if num_classes > 1 and _uniform(mix(state + STEP)) >= homophily:
-            second = (first + 1 + _below(mix(state + np.uint64(2) * STEP), num_classes - 1)) % (
-                num_classes
-            )
-        bits = mix(state + np.uint64(3) * STEP)
-        rank = _draw_rank(bits, size + (first < larger), skew) * num_classes + first
-        source[i] = (rank * factor + shift) % num_nodes
-        bits = mix(state + np.uint64(4) * STEP)
-        rank = _draw_rank(bits, size + (second < larger), skew) * num_classes + second
-        target[i] = (rank * factor + shift) % num_nodes
-
-
-@jit_parallel
-def _draw_features(
-    start: int,
-    num_nodes: int,
-    inverse: int,
-    shift: int,
-    centre: Any,
-    noise: float,
-    key: Any,
-    x: Any,
-) -> None:
-    """The centre of a node's class and normal noise, by Box and Muller: two numbers at a time."""
-    num_classes, width = centre.shape
-    for i in numba.prange(x.shape[0]):
-        node = start + i
-        label = _rank(node, inverse, shift, num_nodes) % num_classes
-        state = key + np.uint64(node) * np.uint64(2 * ((width + 1) // 2)) * STEP
-        for j in range(0, width, 2):
-            # Above 0, so that it has a logarithm, and at most 1.
-            radius = math.sqrt(-2 * math.log(1 - _uniform(mix(state + np.uint64(j) * STEP))))
-            angle = 2 * math.pi * _uniform(mix(state + np.uint64(j + 1) * STEP))
-            x[i, j] = centre[label, j] + noise * np.float32(radius * math.cos(angle))
-            if j + 1 < width:
-                x[i, j + 1] = centre[label, j + 1] + noise * np.float32(radius * math.sin(angle))
+        progress("features", stop, spread.size)

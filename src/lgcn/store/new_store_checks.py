@@ -11,10 +11,24 @@ from lgcn.errors import UsageError
 from lgcn.store.format import ARRAYS, HEADER, UNUSED, file_of, is_store
 from lgcn.tables.early_checks import EDGE_SUFFIXES, check_tables, table_files, table_kind
 from lgcn.utils.limits import MAX_NODES
-from lgcn.utils.numbers import whole_number
+from lgcn.utils.numbers import real_number, whole_number
 from lgcn.utils.sizes import parse_memory
 
 FeatureKind = Literal["float32", "float16", "bfloat16", "uint8"]
+
+
+class GraphKind(NamedTuple):
+    """What a graph to generate is like, see `lgcn.store.generate.generate_store`."""
+
+    homophily: float = 0.5
+    imbalance: float = 1.0
+    label_noise: float = 0.1
+    noise: float = 0.7
+    locality: float = 0.75
+    skew: float = 0.5
+
+
+DEFAULT_KIND = GraphKind()
 
 
 def feature_kind(features: str) -> None:
@@ -98,4 +112,18 @@ def generated_sizes(
         whole_number("num_features", num_features, 1),
         whole_number("num_classes", num_classes, 1, num_nodes),
         whole_number("seed", seed, 0),
+    )
+
+
+def generated_kind(
+    homophily: Any, imbalance: Any, label_noise: Any, noise: Any, locality: Any, skew: Any
+) -> GraphKind:
+    """What a graph to generate is like, as floats."""
+    return GraphKind(
+        real_number("homophily", homophily, 0, 1),
+        real_number("imbalance", imbalance, 0, 5),
+        real_number("label_noise", label_noise, 0, 1),
+        real_number("noise", noise, 0, 1000),
+        real_number("locality", locality, 0, 1),
+        real_number("skew", skew, 0, 1),
     )

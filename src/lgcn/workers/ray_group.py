@@ -22,7 +22,8 @@ from typing import Any, Protocol
 from lgcn import errors
 from lgcn.errors import LGCNError, WriteError, first_line_of
 from lgcn.utils.machine import THREAD_VARIABLES
-from lgcn.workers.group import TIMEOUT, WorkerError, connected
+from lgcn.workers.connect import connected
+from lgcn.workers.group import TIMEOUT, WorkerError
 from lgcn.workers.launcher import RESTARTS
 from lgcn.workers.ray_cluster import ClusterError, ray_cluster
 
