@@ -11,7 +11,17 @@ from lgcn.workers.ray_cluster import ClusterError, check_address, import_ray, ra
 
 
 @pytest.mark.parametrize(
-    "address", ["", "head", "head:", ":6379", "ray://head:10001", "http://head:6379", "head:six"]
+    "address",
+    [
+        "",
+        "head",
+        "head:",
+        ":6379",
+        "ray://head:10001",
+        "http://head:6379",
+        "head:six",
+        "head:65536",
+    ],
 )
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="address must be HOST:PORT"):
