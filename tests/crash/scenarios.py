@@ -115,6 +115,17 @@ def read_store(path: Path) -> Any:
     return snapshot(path)
 
 
+def read_partition(path: Path) -> Any:
+    from lgcn.partition import open_partition
+
+    if not path.is_dir():
+        raise FileNotFoundError(path)
+    partition = open_partition(path)
+    for number in range(partition.num_parts):
+        partition.shard(number)
+    return snapshot(path)
+
+
 def read_folder(path: Path) -> Any:
     if not path.is_dir():
         raise FileNotFoundError(path)
@@ -204,6 +215,12 @@ SCENARIOS = {
             _lgcn("generate", "old-store", *GRAPH, "--overwrite"),
             "old-store",
             read_store,
+        ),
+        Scenario(
+            "partition",
+            _lgcn("partition", "old-store", "parts", "--parts", "2", "--method", "ldg"),
+            "parts",
+            read_partition,
         ),
         Scenario(
             "reproduce",

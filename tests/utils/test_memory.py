@@ -65,6 +65,25 @@ def test_anonymous_memory_and_its_peak() -> None:
     assert peak.peak - before > 100 * 10**6
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell")
+def test_the_peak_of_a_call_that_lets_no_other_thread_run() -> None:
+    code = """
+import ctypes
+from lgcn.utils.memory import PeakMemory
+c = ctypes.PyDLL(None)  # keeps Python's lock
+c.malloc.restype = ctypes.c_void_p
+size = 200_000_000
+with PeakMemory(every=1000) as peak:
+    before = peak.peak
+    with peak.in_one_call():
+        place = ctypes.c_void_p(c.malloc(ctypes.c_size_t(size)))
+        c.memset(place, 1, ctypes.c_size_t(size))
+        c.free(place)
+assert before + 0.9 * size < peak.peak < before + 1.2 * size, (before, peak.peak)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 def test_mapped_files_are_not_anonymous(tmp_path: Any) -> None:
     values = np.memmap(tmp_path / "values", np.uint8, "w+", shape=(40 * 10**6,))
     before = anonymous_memory()

@@ -19,7 +19,7 @@ def has_metis() -> bool:
 
 
 def metis_memory(num_nodes: int, num_entries: int, *, directed: bool) -> int:
-    """The memory in bytes that `metis_parts` takes at most, as measured on random graphs."""
+    """An estimate of the bytes that `metis_parts` takes: above what six random graphs took."""
     return 100 * num_nodes + 150 * num_entries * (1 + directed)
 
 

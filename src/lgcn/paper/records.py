@@ -46,6 +46,10 @@ BEFORE: Mapping[str, Any] = {
     "views": 1,
     "agreement": 0.0,
     "sharpen": 0.5,
+    "scored_nodes": "all",
+    "random_starts": 0,
+    "clusters_per_subgraph": 4,
+    "halo": 0,
 }
 NEEDED_KEYS = ("metric", "val_score", "test_score", "test_score_released_rule", "epochs", "seconds")
 

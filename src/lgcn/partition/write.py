@@ -76,7 +76,8 @@ def write_partition(
         opened = open_store(store)
         method = choose_method(opened, method, budget.left())
         block = min(_LARGEST_BLOCK, budget.left() // 8)
-        part = assign(opened, num_parts, method, seed, block=block, on_progress=progress)
+        with peak.in_one_call() if method == "metis" else contextlib.nullcontext():
+            part = assign(opened, num_parts, method, seed, block=block, on_progress=progress)
         shards = _write_shards(place, opened, part, num_parts, budget, progress)
         progress("statistics", 0, 0)
         header = _header(opened, shards, part, method, seed)
