@@ -31,14 +31,15 @@ atexit.register(_groups.clear)
 
 
 @contextmanager
-def connected(timeout: float = TIMEOUT) -> Iterator[Workers]:
+def connected(timeout: float = TIMEOUT, join: float = TIMEOUT) -> Iterator[Workers]:
     """The group that torchrun, or another launcher with its environment variables, started.
 
     A process without these variables is alone. A group that exists already, such as Ray Train's,
     is used as it is. An error that ends the block is told to the other ranks.
 
     Args:
-        timeout: Seconds that a wait may take, and that joining may take. (default: 300)
+        timeout: Seconds that a wait may take. (default: 300)
+        join: Seconds that joining may take, if that is less. (default: 300)
     """
     exists = dist.is_available() and dist.is_initialized()
     if exists:
@@ -48,7 +49,9 @@ def connected(timeout: float = TIMEOUT) -> Iterator[Workers]:
         if size == 1:
             yield Workers(timeout=timeout)
             return
-        workers = _joined(_number("RANK", 0, size), size, timeout)
+        workers = _joined(_number("RANK", 0, size), size, min(timeout, join))
+        workers.timeout = timeout
+        c10d.distributed_c10d._set_pg_timeout(timedelta(seconds=timeout))
     why = "finished"
     try:
         yield workers
@@ -98,7 +101,6 @@ def _joined(rank: int, size: int, timeout: float) -> Workers:
             f"{timeout:g} s: {reason(error)}. Check the address, the port, and that all ranks "
             "started"
         ) from error
-    c10d.distributed_c10d._set_pg_timeout(timedelta(seconds=timeout))
     _groups.append(dist.group.WORLD)
     return Workers(rank, size, timeout, Board(c10d.PrefixStore("lgcn", store), rank, size))
 
