@@ -87,12 +87,15 @@ def main() -> None:
     parser.add_argument(
         "--work", type=Path, help="folder for the stores (default: a temporary one)"
     )
-    parser.add_argument("--note", help="what the table should say of the circumstances")
     add_quick(parser)
     arguments = parser.parse_args()
     record: dict[str, Any] = {"machine": machine()}
-    if arguments.note:
-        record["note"] = arguments.note
+    load, cores = record["machine"]["load"], record["machine"]["cores"]
+    if load > 1.5 * cores:
+        record["note"] = (
+            f"Other programs used the machine at the same time: load {load} on {cores} cores when "
+            "the benchmark started. Seconds would be fewer on an idle machine."
+        )
     with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
         work = Path(folder)
         if arguments.quick:
