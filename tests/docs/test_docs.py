@@ -45,8 +45,8 @@ def at_most_epochs(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     resolve = Settings.resolve
 
     def limit(epochs: int) -> None:
-        def resolved(settings: Settings, graph: Graph) -> Settings:
-            settings = resolve(settings, graph)
+        def resolved(settings: Settings, graph: Graph, **options: Any) -> Settings:
+            settings = resolve(settings, graph, **options)
             return settings.replace(max_epochs=min(epochs, settings.optimisation.max_epochs))
 
         monkeypatch.setattr(Settings, "resolve", resolved)
@@ -107,14 +107,15 @@ def blocks(name: str, language: str) -> list[str]:
 
 def commands(name: str, languages: tuple[str, ...]) -> list[list[str]]:
     """The arguments of every ``lgcn`` in the blocks; patterns without quotes are expanded."""
-    lines = [
-        line for kind in languages for block in blocks(name, kind) for line in block.split("\n")
-    ]
-    return [
-        [found for word in words[1:] for found in _expanded(word, line)]
-        for line in lines
-        if (words := shlex.split(line, comments=True))[:1] == ["lgcn"]
-    ]
+    found = []
+    for block in (block for kind in languages for block in blocks(name, kind)):
+        for line in block.replace("\\\n", " ").split("\n"):
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["torchrun"] and "lgcn" in words:  # torchrun ... -m lgcn ...
+                words = words[words.index("lgcn") :]
+            if words[:1] == ["lgcn"]:
+                found.append([one for word in words[1:] for one in _expanded(word, line)])
+    return found
 
 
 def _expanded(word: str, line: str) -> list[str]:

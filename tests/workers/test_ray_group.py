@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from lgcn.datasets import load_dataset
 from lgcn.errors import DataError
 from lgcn.paper.pool import Failure
 from lgcn.paper.ray_pool import run_tasks_on_ray
+from lgcn.training import Run, Settings, train
 from lgcn.workers.group import WorkerError
 from lgcn.workers.ray_cluster import ClusterError
 from lgcn.workers.ray_group import GroupSize, run_group
@@ -27,6 +29,15 @@ from . import fakes
 
 MEMORY = 80 * 2**20  # bytes of the object store
 TWO = GroupSize(2, 2)
+NODES = {
+    **{"num_nodes": 200, "num_classes": 3, "num_features": 8, "noise": 1.0},
+    **{"labels_per_class": 10, "num_val": 60},
+}
+TRAINING = {
+    **{"hidden_channels": 8, "lgcl_channels": 4, "cnn": "double", "num_layers": 1, "k": 4},
+    **{"training": "subgraph", "max_nodes": 60, "subgraphs_per_step": 2},
+    **{"lr": 0.05, "max_epochs": 6, "baselines": False},
+}
 slow = pytest.mark.slow
 
 
@@ -82,19 +93,36 @@ def run(cluster: Any, tmp_path: Path) -> Callable[..., Any]:
     return run_one
 
 
-def test_killed_workers_and_tasks_are_replaced(
-    run: Callable[..., Any], cluster: Any, tmp_path: Path
+def test_a_training_on_two_raylets_survives_a_killed_worker_and_so_do_tasks(
+    cluster: Any, tmp_path: Path
 ) -> None:
-    # A group whose rank 1 is killed once.
-    result, lines = run(kill=2)
-    assert result["steps"] == 4
-    assert result["size"] == 2
-    assert result["restart"]
-    assert result["first"] >= 1  # it went on
+    job = {"settings": TRAINING, "dataset": "synthetic", "options": NODES, "root": None}
+    job |= {"out": str(tmp_path / "there"), "resume": False, "overwrite": False, "quiet": False}
+    lines: list[tuple[str, str]] = []
+    record = run_group(
+        fakes.train_and_die_once,
+        job,
+        TWO,
+        shared=tmp_path,
+        address=cluster.address,
+        on_line=lambda kind, text: lines.append((kind, text)),
+    )
     notes = [text for kind, text in lines if kind == "note"]
-    assert any("rank 1 stopped" in text for text in notes)
-    assert any("restart 1" in text for text in notes)
-    assert ("line", "step 4: 2, threads 1") in lines
+    assert any("rank 0 stopped" in text for text in notes)
+    assert "restart 1, with 2 workers" in notes
+    assert any(text.startswith("epoch 6/6") for _, text in lines)
+    assert not list(tmp_path.glob(".*"))
+
+    # The same losses as one process that nothing happened to.
+    settings = Settings.create(dataset="synthetic", dataset_options=NODES, **TRAINING)
+    graph = load_dataset("synthetic", **NODES)
+    here = train(graph, settings, out=tmp_path / "here")
+    there = Run(tmp_path / "there").result()["history"]
+    assert [one["epoch"] for one in there] == [1, 2, 3, 4, 5, 6]
+    for name in ("train_loss", "val_loss"):
+        losses = [one[name] for one in here.history]
+        assert [one[name] for one in there] == pytest.approx(losses, abs=1e-5)
+    assert record["test_score"] == pytest.approx(here.test_score, abs=0.02)
 
     # Tasks, of which some are killed.
     tasks = [
@@ -114,6 +142,18 @@ def test_killed_workers_and_tasks_are_replaced(
     assert "died" in found["killed"].message
     assert found["error"] == Failure("there is no such file")
     assert len((tmp_path / "killed").read_text()) == 2
+
+
+@slow
+def test_a_group_whose_worker_is_killed_starts_again(run: Callable[..., Any]) -> None:
+    result, lines = run(kill=2)
+    assert result["steps"] == 4
+    assert result["size"] == 2
+    assert result["restart"]
+    assert result["first"] >= 1  # it went on
+    notes = [text for kind, text in lines if kind == "note"]
+    assert any("rank 1 stopped" in text for text in notes)
+    assert ("line", "step 4: 2, threads 1") in lines
 
 
 @slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,15 +80,22 @@ def train_on_ray(
 
     settings = prepared.settings
     size = GroupSize(least, most, flags.threads or 1, settings.hardware.device == "cuda")
-    return run_group(
-        train_in_group,
-        job_of(prepared, given, quiet),
-        size,
-        shared=prepared.run.folder.absolute().parent,
-        address=flags.address,
-        max_failures=RESTARTS if flags.max_failures is None else flags.max_failures,
-        on_line=_show,
-    )
+    folder = prepared.run.folder.absolute()
+    try:
+        return run_group(
+            train_in_group,
+            job_of(prepared, given, quiet),
+            size,
+            shared=folder.parent,
+            address=flags.address,
+            max_failures=RESTARTS if flags.max_failures is None else flags.max_failures,
+            on_line=_show,
+        )
+    except KeyboardInterrupt:
+        raise prepared.interrupted() from None
+    finally:
+        with suppress(OSError):  # it stays if something is in it
+            folder.rmdir()
 
 
 def job_of(prepared: PreparedTraining, given: Mapping[str, Any], quiet: bool) -> dict[str, Any]:

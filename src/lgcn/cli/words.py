@@ -33,7 +33,7 @@ _WORDS = (
     "path",
     "target",
     "against",
-    *("host", "port", "queue", "timeout", "threads"),
+    *("host", "port", "queue", "timeout", "threads", "address"),
     *("homophily", "imbalance", "noise", "locality", "skew"),
     *("parts", "method"),
 )

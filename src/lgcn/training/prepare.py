@@ -89,7 +89,7 @@ class PreparedTraining:
                 return train_portfolio(graph, self.settings, **common, on_member=on_member).record
             return train(graph, self.settings, **common, on_start=on_start).record
         except KeyboardInterrupt:
-            raise self._interrupted() from None
+            raise self.interrupted() from None
 
     def _finished(self, workers: Workers | None) -> bool:
         """Whether the run has ended, as rank 0 sees it, which writes it."""
@@ -107,8 +107,8 @@ class PreparedTraining:
         result = self.run.result()
         return result if workers is None else dict(workers.share(result, "the record of the run"))
 
-    def _interrupted(self) -> Interrupted:
-        """Says what is kept after an interrupt within an epoch."""
+    def interrupted(self) -> Interrupted:
+        """The error that says what is kept after an interrupt within an epoch."""
         if not self.run.holds_work:
             return Interrupted("stopped before the first checkpoint; nothing is kept")
         if self.run.finished and not self.resume:  # the run that was to be replaced

@@ -36,7 +36,8 @@ import sys, ray
 try:
     ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
 except BaseException as error:
-    print("reason:", " ".join(str(error).split()))
+    lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip()]
+    print("reason:", lines[-1] if lines else type(error).__name__)
     sys.exit(1)
 ray.shutdown()
 """
@@ -130,6 +131,7 @@ def _check(address: str, seconds: float) -> None:
     left = max(1.0, seconds - (time.monotonic() - started))
     probe = subprocess.Popen(
         [sys.executable, "-c", _PROBE, address],
+        env={**os.environ, "RAY_NUM_REDIS_GET_RETRIES": "5"},  # then it says why, within 5 s
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -143,6 +145,11 @@ def _check(address: str, seconds: float) -> None:
         probe.wait()
     if probe.returncode != 0:
         reason = said.partition("reason:")[2].strip()
+        if "InvalidAuthToken" in reason:
+            raise ClusterError(
+                f"the Ray cluster at {address} wants its token: set RAY_AUTH_MODE=token, and have "
+                "the token where Ray looks for it (RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH)"
+            )
         why = f" ({_in_one_line(reason)})" if reason else ""
         raise ClusterError(
             f"no Ray cluster answers at {address} within {seconds:g} s{why}. Check the address, "

@@ -98,9 +98,15 @@ def run_group(
     given |= {"seen": str(folder), "cwd": str(Path.cwd()), "version": _version()}
     try:
         with ray_cluster(address, cpus=cpus, gpus=gpus) as ray:
-            manager = _manager(ray)
-            end = manager.run.remote(given, size, max_failures)
-            return _watch(ray, manager, end, size, on_line, room_seconds)
+            try:
+                manager = _manager(ray)
+                end = manager.run.remote(given, size, max_failures)
+                return _watch(ray, manager, end, size, on_line, room_seconds)
+            except ray.exceptions.RayError as error:
+                raise ClusterError(
+                    "the connection to the Ray cluster was lost, so the workers have stopped "
+                    f"({type(error).__name__}: {first_line_of(error)})"
+                ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
