@@ -20,6 +20,7 @@ CPU_ONLY = (
     "huge_pages",
     "store_loader",
     "large",
+    "partition",
 )
 NAMES = {
     "cpu": ("k_largest", "layer", "fusion", "training_step", "epoch", *CPU_ONLY, "scaling"),

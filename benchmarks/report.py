@@ -15,9 +15,10 @@ from benchmarks import report_tables, scale_tables
 from benchmarks.explain_table import explanations
 from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
+from benchmarks.partition_table import partition
 from benchmarks.report_tables import ATTACKS, attack_table, load, machine_line, targets
 
-TABLES = {**report_tables.TABLES, **scale_tables.TABLES}
+TABLES = {**report_tables.TABLES, **scale_tables.TABLES, "partition": partition}
 EVIDENCE = Path("docs/evidence")
 DOCUMENTS = (
     Path("README.md"),

@@ -40,6 +40,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "few": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
         "start": _START,
+        "start, random": {**_START, "random_starts": 2000},
+        "start, 8000 random": {**_START, "random_starts": 8000},
         "clusters": _CLUSTERS,
         "clusters, halo 1": {**_CLUSTERS, "halo": 1},
         "clusters, halo 2": {**_CLUSTERS, "halo": 2},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lgcn.inference import load_run, predict
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
     from lgcn.ops import k_largest
+    from lgcn.partition import open_partition
     from lgcn.sampling import SubgraphLoader, select_subgraph
     from lgcn.store.open_store import open_store
     from lgcn.store.write_store import write_store
@@ -44,6 +45,7 @@ __all__ = [
     "k_largest",
     "load_dataset",
     "load_run",
+    "open_partition",
     "open_store",
     "predict",
     "select_subgraph",
@@ -63,6 +65,7 @@ _HOME = {
     "load_dataset": "lgcn.datasets",
     "open_store": "lgcn.store.open_store",
     "write_store": "lgcn.store.write_store",
+    "open_partition": "lgcn.partition",
     # A model: train one, use a trained one.
     "LGCNClassifier": "lgcn.estimator",
     "LGCNRegressor": "lgcn.estimator",

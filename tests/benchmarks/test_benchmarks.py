@@ -28,7 +28,8 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.param(name, marks=pytest.mark.slow)  # ten seconds and more
             for name in (
                 *("layer", "k_largest", "fit_memory", "huge_pages", "tables", "store_loader"),
-                *("store_accuracy", "large", "table_reader", "generated_quality", "cluster"),
+                *("store_accuracy", "large", "partition", "table_reader", "generated_quality"),
+                "cluster",
             )
         ),
     ],

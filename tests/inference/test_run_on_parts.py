@@ -141,7 +141,7 @@ def test_embeddings(place: Path, tmp_path: Path, size: int, layer: int) -> None:
 def test_scores_are_those_of_one_piece(
     place: Path, size: int, name: str, store: str, parts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lgcn.inference.scored_nodes.MESSAGE_BYTES", 300)  # several messages
+    monkeypatch.setattr("lgcn.training.scored_nodes.MESSAGE_BYTES", 300)  # several messages
     run = TrainedRun(place / name)
 
     def evaluate(workers: Workers) -> Any:

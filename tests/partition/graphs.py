@@ -13,7 +13,9 @@ from lgcn import Graph, open_store, write_store
 from lgcn.graph.csr import sparse_features
 from lgcn.partition import Partition, cut_shard
 from lgcn.store.open_store import Store
+from lgcn.utils.memory import anonymous_memory
 
+ROOMY = anonymous_memory() + 2 * 10**9  # the tests' process may be large already
 ARRAYS = (
     *("rowptr", "col", "edge_weight", "degree", "y", "sample_weight"),
     *("train_mask", "val_mask", "test_mask", "n_id"),

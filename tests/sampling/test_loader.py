@@ -245,3 +245,47 @@ def test_the_rate_is_that_of_what_was_made(graph: Graph) -> None:
     assert len(list(loader)) == 10
     assert loader._made == 10
     assert loader.subgraphs_per_second > 0
+
+
+def test_only_start_nodes_are_scored_if_asked(graph: Graph) -> None:
+    every = SubgraphLoader(graph, n_init=4, max_nodes=30)
+    some = SubgraphLoader(graph, n_init=4, max_nodes=30, scored_nodes="start")
+    for all_scored, batch in zip(every.epoch(0), some.epoch(0), strict=True):
+        assert batch.n_id is not None
+        assert batch.n_id.tolist() == all_scored.n_id.tolist()
+        assert int(batch.train_mask.sum()) <= 4 < int(all_scored.train_mask.sum())
+    scored = torch.cat([batch.n_id[batch.train_mask] for batch in some.epoch(0)])
+    assert scored.sort().values.tolist() == graph.train_mask.nonzero().squeeze(1).tolist()
+
+
+def test_nodes_that_lack_neighbours_are_not_scored_if_asked(graph: Graph) -> None:
+    loader = SubgraphLoader(graph, n_init=4, max_nodes=30, scored_nodes="complete")
+    some_left_out = False
+    for batch in loader.epoch(0):
+        whole = graph.rowptr.diff()[batch.n_id]
+        complete = (batch.rowptr.diff() == whole) & graph.train_mask[batch.n_id]
+        some_left_out |= bool((batch.train_mask != graph.train_mask[batch.n_id]).any())
+        if bool(complete.any()):
+            assert batch.train_mask.tolist() == complete.tolist()
+    assert some_left_out
+
+
+def test_random_start_nodes_show_more_of_the_graph(graph: Graph) -> None:
+    mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    mask[0] = True
+    alone = SubgraphLoader(graph, roots=mask, max_nodes=5, max_hops=0)
+    more = SubgraphLoader(graph, roots=mask, max_nodes=30, max_hops=0, random_starts=10)
+    assert next(alone.epoch(0)).n_id.tolist() == [0]
+    seen = [next(more.epoch(epoch)).n_id.tolist() for epoch in range(3)]
+    assert all(0 in nodes and 2 <= len(nodes) <= 11 for nodes in seen)
+    assert seen[0] != seen[1]
+    assert next(more.epoch(0)).n_id.tolist() == seen[0]
+
+
+def test_one_batch_of_an_epoch_can_be_made_alone(graph: Graph) -> None:
+    loader = SubgraphLoader(graph, n_init=4, max_nodes=30)
+    every = [batch.n_id.tolist() for batch in loader.epoch(3)]
+    again = SubgraphLoader(graph, n_init=4, max_nodes=30)
+    assert [again.batch(3, number).n_id.tolist() for number in reversed(range(len(every)))] == (
+        every[::-1]
+    )

@@ -8,7 +8,8 @@ import torch
 
 from lgcn.graph import Graph
 from lgcn.training import Settings, choose
-from lgcn.training.choose import describe, whole_graph_work
+from lgcn.training.choose import Known, describe, whole_graph_work
+from lgcn.training.groups import SamplingSettings
 
 
 def ring(num_nodes: int, hops: int = 1) -> Graph:
@@ -72,7 +73,7 @@ def test_known_graphs_stay_whole(labels: str) -> None:
 def test_much_work_means_sub_graphs_and_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ring(5000, hops=3)
     settings = own(max_nodes=100)
-    work = whole_graph_work(graph, settings)
+    work = whole_graph_work(Known.of(graph), settings)
     monkeypatch.setitem(choose.WORK, "cpu", work)
     whole = settings.resolve(graph)
     assert whole.sampling.training == "whole"
@@ -80,7 +81,7 @@ def test_much_work_means_sub_graphs_and_few_of_them(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(choose.WORK, "cpu", work - 1)
     parts = settings.resolve(graph)
     assert parts.sampling.training == "subgraph"
-    assert parts.sampling.n_init == 100 // 40
+    assert parts.sampling.n_init == 100 // 10
     # A third of the work of 50 times as many nodes.
     assert parts.sampling.subgraphs_per_epoch == 50 // 3
     # Scoring all nodes is a third of a step on them with one view: as much as 8 of the 16 steps of
@@ -93,8 +94,11 @@ def test_networks_that_diffuse_get_large_sub_graphs(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(choose.WORK, "cpu", 1)
     graph = ring(500)
     found = {labels: own(labels=labels).resolve(graph).sampling for labels in ("few", "many")}
-    assert (found["few"].max_nodes, found["few"].n_init) == (20_000, 500)
+    assert (found["few"].max_nodes, found["few"].n_init) == (20_000, 2000)
+    assert found["few"].scored_nodes == "start"
     assert (found["many"].max_nodes, found["many"].n_init) == (2000, 50)
+    assert found["many"].scored_nodes == "all"
+    assert own(scored_nodes="all").resolve(graph).sampling.scored_nodes == "all"
     assert own(max_nodes=300).resolve(graph).sampling.max_nodes == 300
 
 
@@ -111,15 +115,44 @@ def test_an_epoch_has_some_sub_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.sampling.subgraphs_per_epoch == choose.FEWEST_SUBGRAPHS
 
 
-def test_given_settings_and_stores_keep_their_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_labels_get_clusters_with_a_halo_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(choose.WORK, "cuda", 1)
+    monkeypatch.setattr("lgcn.graph.metis.has_metis", lambda: True)
+    graph = ring(500)
+
+    def sampling(**given: Any) -> SamplingSettings:
+        return own(**{"labels": "many", "device": "cuda", **given}).resolve(graph).sampling
+
+    found = sampling()
+    assert (found.sampler, found.clusters_per_subgraph, found.halo) == ("clusters", 20, 1)
+    assert (found.max_nodes, found.n_init) == (20_000, None)
+    assert sampling(sampler="bfs").sampler == "bfs"
+    assert sampling(n_init=50).sampler == "bfs"
+    assert sampling(labels="few").sampler == "bfs"
+    monkeypatch.setattr(choose, "CLUSTER_MEMORY", 1)
+    assert sampling().sampler == "bfs"
+    monkeypatch.undo()
+    monkeypatch.setitem(choose.WORK, "cuda", 1)
+    monkeypatch.setattr("lgcn.graph.metis.has_metis", lambda: False)
+    assert sampling().sampler == "bfs"
+
+
+def test_stores_are_trained_as_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = ring(500)
+    store = Settings.create(dataset="store", device="cpu")
+    tables = Settings.create(dataset="tables", device="cpu")
+    for work in (10**12, 1):
+        monkeypatch.setitem(choose.WORK, "cpu", work)
+        assert store.resolve(graph).replace(dataset="tables") == tables.resolve(graph)
+
+
+def test_given_settings_keep_their_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(choose.WORK, "cpu", 1)
     graph = ring(500)
     given = own(subgraphs_per_epoch=3, evaluate_every=1).resolve(graph)
     assert (given.sampling.subgraphs_per_epoch, given.evaluation.evaluate_every) == (3, 1)
     by_hand = own(training="subgraph").resolve(graph)
     assert (by_hand.sampling.subgraphs_per_epoch, by_hand.evaluation.evaluate_every) == (None, 1)
-    store = Settings.create(dataset="store", device="cpu").resolve(graph)
-    assert (store.sampling.training, store.sampling.subgraphs_per_epoch) == ("subgraph", None)
 
 
 @pytest.mark.parametrize(

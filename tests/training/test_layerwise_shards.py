@@ -1,5 +1,6 @@
 """Over the shards of a graph, on one process or several, the outputs are those of the graph."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from lgcn.nn.layerwise import layerwise
 from lgcn.nn.residual import ResidualLGCN
 from lgcn.partition import Shard, cut_shard
 from lgcn.training.layerwise_shards import layerwise_shards
+from lgcn.utils.memory import PeakMemory, anonymous_memory, trim_memory
 from lgcn.workers import Workers
 from tests.conftest import make_graph
 from tests.partition.ranks import ThreadWorkers, on_ranks
@@ -112,8 +114,13 @@ def test_equals_the_whole_graph(
 @pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize("num_parts", [1, 2, 5])
 def test_any_number_of_parts_on_any_number_of_ranks(
-    random_graph: RandomGraph, num_parts: int, size: int, dtype: torch.dtype
+    random_graph: RandomGraph,
+    num_parts: int,
+    size: int,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("lgcn.partition.border.HALO_BLOCK", 3)
     graph = random_graph(40, 0.15, weighted=True)
     model = model_of({"batch_norm": "batch"}, dtype)
     shards = cut(graph, parts_of(40, num_parts, seed=1))
@@ -239,3 +246,26 @@ def test_two_processes() -> None:
     graph = make_graph(40, 0.15, weighted=True)
     rows = together(cut(graph, parts_of(40, 3)), [first[0], second[0], first[1]])
     assert_same(rows, layerwise(model_of({"batch_norm": "batch"}), graph))
+
+
+def _growth(workers: Workers) -> tuple[int, int]:
+    """Bytes that a process takes at most, and those of one layer of its nodes and its halo."""
+    nodes = 400_000
+    generator = torch.Generator().manual_seed(0)
+    col = torch.randint(nodes, (3 * nodes,), dtype=torch.int32, generator=generator)
+    rowptr, degree = torch.arange(nodes + 1, dtype=torch.int32) * 3, torch.full((nodes,), 3.0)
+    graph = Graph._trusted(rowptr, col, x=torch.ones(nodes, 8), degree=degree)
+    shard = cut_shard(graph, torch.arange(nodes) % workers.size, workers.rank)
+    del graph, col, rowptr, degree
+    trim_memory()
+    before = anonymous_memory()
+    with PeakMemory() as memory:
+        layerwise_shards(LGCN(8, 4, num_layers=1, k=3), [shard], workers, memory="40MB")
+    return memory.peak - before, 4 * 32 * shard.graph.num_nodes
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_memory_of_a_process_stays_below_the_ceiling() -> None:
+    for growth, layer in run_workers(_growth, 2):
+        assert layer > 45_000_000
+        assert growth < 40_000_000 + 25_000_000  # the rows to send and to receive are known

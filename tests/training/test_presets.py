@@ -31,7 +31,8 @@ NAMES = sorted({name.split()[1] for name in FILES})
 # Left out of a section where they have their neutral default.
 NEUTRAL = {
     *("layer", "n_init", "max_expand", "max_hops", "resample", "subgraphs_per_batch"),
-    *("subgraphs_per_epoch", "sampler"),
+    *("subgraphs_per_epoch", "subgraphs_per_step", "sampler", "clusters_per_subgraph", "halo"),
+    *("scored_nodes", "random_starts"),
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
     "baselines",
@@ -87,7 +88,7 @@ RELEASED = {
         ("default", "tables", "few", {"lr": 0.02, "weight_decay": 0.002, "k": 8, "views": 2}),
         ("default", "tables", "many", {"lr": 0.01, "weight_decay": 1e-5, "num_layers": 3}),
         ("default", "my.npz", "many", {"lr": 0.01, "lgcl_channels": 64, "mean": True}),
-        ("default", "store", "auto", {"lr": 0.01, "k": None, "keep_degree": False}),
+        ("default", "store", "auto", {"lr": 0.02, "k": 8, "classifier": "diffusion"}),
         ("default", "cora", "many", {"lr": 0.1, "dropout": 0.84, "evaluate_on": "auto"}),
         ("default", "ppi-rederived", "auto", {"k": 64, "lr": 0.005, "training": "whole"}),
         ("best", "cora", "auto", {"k": 4, "hops": 7, "agreement": 1.5, "patience": 200}),

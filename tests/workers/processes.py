@@ -33,6 +33,7 @@ from typing import Any
 import numba
 import pytest
 import torch
+import torch.distributed as dist
 
 from lgcn.workers import connected
 
@@ -136,6 +137,11 @@ def texts(ended: Sequence[Ended]) -> str:
     )
 
 
+def new_store() -> Any:
+    """A store for a group, which lives in this process as torchrun's lives in torchrun's."""
+    return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
 def free_port() -> int:
     """A port of this machine that nobody listens at."""
     with socket.socket() as listener:
@@ -151,6 +157,7 @@ class Group:
         size: Their number.
         arguments: The arguments of the function.
         environment: Variables to set or to unset, besides those of torchrun.
+        store: The store of an earlier group, which torchrun uses again. (default: a new one)
     """
 
     def __init__(
@@ -159,15 +166,18 @@ class Group:
         size: int,
         arguments: Sequence[Any],
         environment: Mapping[str, str | None],
+        store: Any = None,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lgcn-workers-")
         folder = Path(self._folder.name)
+        self._store = store or new_store()
         shared = {
             **os.environ,
             "WORLD_SIZE": str(size),
             "LOCAL_WORLD_SIZE": str(size),
             "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(free_port()),
+            "MASTER_PORT": str(self._store.port),
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
             "OMP_NUM_THREADS": "1",
         }
         self.started = time.monotonic()

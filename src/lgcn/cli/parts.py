@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from lgcn.inference.run_on_parts import RunOnParts
     from lgcn.inference.trained_run import TrainedRun
 
+# Seconds. Others may compute a layer of a larger part; a process that ends is noticed at once.
+TIMEOUT = 1800.0
+
 
 @contextmanager
 def on_parts(
@@ -44,7 +47,7 @@ def on_parts(
     from lgcn.partition import open_partition
     from lgcn.workers import connected
 
-    with connected() as workers:
+    with connected(TIMEOUT) as workers:
         yield RunOnParts(run, open_partition(folder), workers)
 
 
@@ -55,6 +58,8 @@ def _partition(
     given: list[Any] = [one for one in (dataset, store) if one is not None]
     if not given and not tables:
         given = [run.settings.dataset_options.get("path", run.settings.dataset)]
+        if run.settings.dataset == "partition" and not is_partition(given[0]):
+            run.check_data()  # says that it has moved
     elif len(given) != 1 or tables:
         return None  # several graphs at once are refused where those in one piece are
     return Path(given[0]) if is_partition(given[0]) else None

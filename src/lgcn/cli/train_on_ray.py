@@ -71,6 +71,8 @@ def train_on_ray(
         flags: The cluster and the group.
         quiet: Whether to show no progress.
     """
+    if prepared.resume and prepared.run.finished:
+        return prepared.train()  # reads the record
     least, most = workers_range(flags.workers or "1")
     from lgcn.training.ray_worker import train_in_group
     from lgcn.workers.ray_group import GroupSize, run_group
@@ -90,8 +92,6 @@ def train_on_ray(
 
 def job_of(prepared: PreparedTraining, given: Mapping[str, Any], quiet: bool) -> dict[str, Any]:
     """What a worker needs to prepare the same training, as JSON."""
-    from lgcn.training.ray_worker import run_stamp
-
     source = prepared.source
     return {
         "settings": _plain(given),
@@ -102,7 +102,6 @@ def job_of(prepared: PreparedTraining, given: Mapping[str, Any], quiet: bool) ->
         "resume": prepared.resume,
         "overwrite": prepared.overwrite,
         "quiet": quiet,
-        "before": run_stamp(prepared.run.folder),
     }
 
 

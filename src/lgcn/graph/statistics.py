@@ -54,10 +54,10 @@ def feature_length(graph: Graph) -> float:
     if graph.inductive:
         assert graph.train_mask is not None
         rows = graph.train_mask.nonzero().squeeze(1)
+        rows = rows[:: max(1, len(rows) // SAMPLED_FEATURES)]
     else:
-        rows = torch.arange(graph.num_nodes)
-    step = max(1, len(rows) // SAMPLED_FEATURES)
-    x = graph.features(rows[::step].to(graph.rowptr.device))
+        rows = torch.arange(0, graph.num_nodes, max(1, graph.num_nodes // SAMPLED_FEATURES))
+    x = graph.features(rows.to(graph.rowptr.device))
     values = (x.values() if x.layout == torch.sparse_csr else x).double()
     length = math.sqrt(float(values.square().sum()) / max(1, x.size(0)))
     if length in (0, math.inf) and values.numel():

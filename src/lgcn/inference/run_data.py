@@ -38,7 +38,7 @@ _OF_TRAINING = (
 # Options that say how cells are written.
 _CELLS = ("decimal", "date_order", "na_values")
 # By which arguments data are given.
-_ARGUMENTS = {"tables": "edges= and nodes=", "store": "store="}
+_ARGUMENTS = {"tables": "edges= and nodes=", "store": "store=", "partition": "store="}
 # Data that are not a user's tables.
 _NOT_TABLES = ("graph", "dataset", "store", "root")
 
@@ -157,6 +157,12 @@ class RunData:
                     f"give {argument}",
                 )
             raise
+        if source.is_partition:
+            raise UsageError(
+                f"{source.options['path']} is a graph in parts, which only lgcn predict, embed and "
+                "evaluate read, and lgcn.inference.run_on_parts in Python. Give the graph store "
+                "that it was cut from with store="
+            )
         return source
 
     def load(self, data: NewData, source: GraphSource | None) -> Loaded:

@@ -17,11 +17,10 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
 from lgcn.errors import LGCNError
+from lgcn.utils.machine import THREAD_VARIABLES
 
 Task = TypeVar("Task")
 
-# OpenMP (torch, BLAS) and Numba read these when they are imported.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 GRACE = 2.0  # seconds that a worker has to exit
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from lgcn.errors import LGCNError, first_line_of
-from lgcn.paper.pool import THREAD_VARIABLES, Failure
+from lgcn.paper.pool import Failure
+from lgcn.utils.machine import THREAD_VARIABLES
 from lgcn.workers.ray_cluster import ClusterError, ray_cluster
 
 Task = TypeVar("Task")

@@ -7,7 +7,7 @@ one row only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 import torch
@@ -16,7 +16,10 @@ from torch import Tensor
 from lgcn.errors import DataError, UsageError
 from lgcn.partition.shard import Shard
 from lgcn.utils.limits import MAX_INT32
+from lgcn.utils.row_blocks import row_blocks
 from lgcn.workers import Workers, together
+
+HALO_BLOCK = 2**18  # nodes
 
 
 class Border:
@@ -42,15 +45,11 @@ class Border:
         self.first = [0, *accumulate(shard.num_owned for shard in shards)]
         self._rank_of, facts = _ranks_of_parts(shards, workers)
         self.num_nodes, self.num_features = facts["num_nodes"], facts["num_features"]
-        nodes, owners = _halo(shards)
         with together(workers, "the check of the halos"):
-            rows, asked = self._rows_of(nodes, owners)
+            asked = self._plan()
         received = workers.exchange(asked, "the nodes at the border of the parts")
         with together(workers, "the check of the border"):
             self.sends = [self._find(one[:, 0], one[:, 1]) for one in received]
-        self._counts = [len(one) for one in asked]
-        self.num_rows = self.first[-1] + sum(self._counts)
-        self.places = self._places(rows)
         largest = max(map(len, (*asked, *received)), default=0)
         self._largest = max(workers.collect(largest, "the size of the border"))
 
@@ -74,31 +73,46 @@ class Border:
                 start = starts[rank] + first
                 matrix[start : start + len(rows)] = rows
 
-    def _rows_of(self, nodes: Tensor, owners: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The row of each node of the halos, and which nodes of which parts each rank is asked for.
-
-        Args:
-            nodes: The nodes of the halos, shard by shard.
-            owners: Their parts.
-        """
-        if len(owners) and not 0 <= int(owners.min()) <= int(owners.max()) < len(self._rank_of):
-            raise DataError(
-                f"owner must name parts from 0 to {len(self._rank_of) - 1}, got "
-                f"{int(owners.min())} to {int(owners.max())}"
-            )
-        here = self._rank_of[owners] == self.workers.rank
-        rows = torch.empty_like(nodes)
-        rows[here] = self._find(nodes[here], owners[here])
-        far, back = torch.unique(nodes[~here], return_inverse=True)
-        part = torch.empty_like(far)
-        part[back] = owners[~here]
+    def _plan(self) -> list[Tensor]:
+        """Sets the rows; gives, per rank, the nodes that it is asked for, and their parts."""
+        far, part = self._far_nodes()
         rank = self._rank_of[part]
         order = rank.argsort(stable=True)
-        place = torch.empty_like(order)
-        place[order] = torch.arange(self.first[-1], self.first[-1] + len(order))
-        rows[~here] = place[back]
-        counts = torch.bincount(rank, minlength=self.workers.size).tolist()
-        return rows, list(torch.split(torch.stack([far, part], dim=1)[order], counts))
+        self._counts = torch.bincount(rank, minlength=self.workers.size).tolist()
+        self.num_rows = self.first[-1] + len(far)
+        dtype = torch.int32 if self.num_rows <= MAX_INT32 else torch.int64
+        far_rows = torch.empty(len(far), dtype=dtype)
+        far_rows[order] = torch.arange(self.first[-1], self.num_rows, dtype=dtype)
+        self.places = []
+        for shard, first in zip(self.shards, self.first, strict=False):
+            place = torch.empty(shard.graph.num_nodes, dtype=dtype)
+            torch.arange(first, first + shard.num_owned, out=place[: shard.num_owned])
+            for start, stop, nodes, owners in _halo_blocks(shard):
+                here = self._rank_of[owners] == self.workers.rank
+                rows = place[start:stop]
+                rows[here] = self._find(nodes[here], owners[here]).to(dtype)
+                rows[~here] = far_rows[torch.searchsorted(far, nodes[~here])]
+            self.places.append(place)
+        return list(torch.split(torch.stack([far, part.long()], dim=1)[order], self._counts))
+
+    def _far_nodes(self) -> tuple[Tensor, Tensor]:
+        """The nodes of the halos that other processes own, in ascending order, and their parts."""
+        found = [torch.empty(0, dtype=torch.long)]
+        for shard in self.shards:
+            for _, _, nodes, owners in _halo_blocks(shard):
+                if not 0 <= int(owners.min()) <= int(owners.max()) < len(self._rank_of):
+                    raise DataError(
+                        f"owner of part {shard.number} must name parts from 0 to "
+                        f"{len(self._rank_of) - 1}, got {int(owners.min())} to {int(owners.max())}"
+                    )
+                found.append(nodes[self._rank_of[owners] != self.workers.rank])
+        far = torch.unique(torch.cat(found))
+        part = torch.empty(len(far), dtype=torch.int32)
+        for shard in self.shards:
+            for _, _, nodes, owners in _halo_blocks(shard):
+                away = self._rank_of[owners] != self.workers.rank
+                part[torch.searchsorted(far, nodes[away])] = owners[away].int()
+        return far, part
 
     def _find(self, nodes: Tensor, parts: Tensor) -> Tensor:
         """The rows of nodes that parts of this process own."""
@@ -127,14 +141,6 @@ class Border:
             )
         return rows
 
-    def _places(self, rows: Tensor) -> list[Tensor]:
-        dtype = torch.int32 if self.num_rows <= MAX_INT32 else torch.int64
-        halos = torch.split(rows.to(dtype), [shard.num_halo for shard in self.shards])
-        return [
-            torch.cat([torch.arange(first, first + shard.num_owned, dtype=dtype), halo])
-            for shard, first, halo in zip(self.shards, self.first, halos, strict=False)
-        ]
-
 
 def _numbers(shard: Shard) -> Tensor:
     """The numbers of a shard's nodes in the whole graph."""
@@ -142,12 +148,14 @@ def _numbers(shard: Shard) -> Tensor:
     return shard.graph.n_id
 
 
-def _halo(shards: Sequence[Shard]) -> tuple[Tensor, Tensor]:
-    """The nodes of all halos, shard by shard, and the parts that own them."""
-    none = torch.empty(0, dtype=torch.long)
-    nodes = [_numbers(shard)[shard.num_owned :].long() for shard in shards]
-    owners = [shard.owner[shard.num_owned :].long() for shard in shards]
-    return torch.cat([none, *nodes]), torch.cat([none, *owners])
+def _halo_blocks(shard: Shard) -> Iterator[tuple[int, int, Tensor, Tensor]]:
+    """Blocks of a halo: their bounds in the shard, the nodes' numbers, and the parts that own them.
+
+    A halo may be larger than the part itself, so it is not read at once.
+    """
+    for first, last in row_blocks(shard.num_halo, HALO_BLOCK):
+        start, stop = shard.num_owned + first, shard.num_owned + last
+        yield start, stop, _numbers(shard)[start:stop].long(), shard.owner[start:stop].long()
 
 
 def _ranks_of_parts(shards: Sequence[Shard], workers: Workers) -> tuple[Tensor, dict[str, int]]:

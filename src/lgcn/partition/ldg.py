@@ -25,7 +25,7 @@ from lgcn.utils.row_blocks import row_blocks_within
 PASSES = 10
 SLACK = 1.1  # the largest part, over the average
 TRAIN_SLACK = 1.2  # the same of training nodes, so that all parts have work
-STILL = 1e-3  # the share of nodes that move in the last pass
+STILL = 0.01  # a pass that moves a smaller share of the nodes is the last
 
 
 def ldg(

@@ -119,9 +119,8 @@ class BatchLoader(ABC):
         """One batch of an epoch, whichever were made before."""
         if self.resample:
             return self._make(epoch, number)
-        if number not in self._fixed:
-            self._fixed[number] = self._make(0, number)
-        return self._fixed[number]
+        made = self._fixed.get(number) or self._make(0, number)
+        return self._fixed.setdefault(number, made)  # another thread may have been first
 
     @property
     def subgraphs_per_second(self) -> float | None:

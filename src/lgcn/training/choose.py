@@ -36,12 +36,17 @@ SUBGRAPH_SHARE = 3
 EVALUATED_VALUES = 4_000_000
 # An epoch has at least so many sub-graphs.
 FEWEST_SUBGRAPHS = 2
-# Nodes of a sub-graph for networks that average over several steps of propagation: small sub-graphs
-# cut most of these steps off.
-DIFFUSION_NODES = 20_000
+# Nodes of a sub-graph for networks that average over several steps of propagation, of which small
+# sub-graphs cut most off; and of several clusters, so that sub-graphs are alike.
+LARGE_NODES, CLUSTERS = 20_000, 20
+# Bytes that METIS may need to find the clusters.
+CLUSTER_MEMORY = 8 * 10**9
 # Nodes of a sub-graph per start node. With a quarter of the nodes as start nodes, sub-graphs of
 # large graphs hold few of a node's neighbours, and prediction, which sees all, is worse for it.
 ROOM = 40
+# The same for networks that average over several steps. Only start nodes are scored then, which
+# have their surroundings, and with few labels all of them fit (docs/evidence/scaling.md).
+DIFFUSION_ROOM = 10
 # labels=auto calls labels many from this number of training nodes per class on.
 MANY_LABELS = 400
 # Neighbours agree if they are of one class more often than by chance, by at least this share of the
@@ -60,6 +65,7 @@ class Known:
     wants_many: Callable[[], bool]
     suggested_k: Callable[[], int]
     feature_length: Callable[["Settings"], float]
+    in_parts: bool = False
 
     @classmethod
     def of(cls, graph: Graph) -> "Known":
@@ -89,6 +95,7 @@ class Known:
             lambda: found["labels_per_class"] >= MANY_LABELS or not agree,
             lambda: int(found["suggested_k"]),
             lambda settings: float(found["feature_length"]),
+            in_parts=True,
         )
 
 
@@ -162,17 +169,22 @@ def training_choice(
     ):
         return {"training": "whole"}
     found: dict[str, Any] = {"training": "subgraph"}
-    if settings.dataset == "store":  # a light network, whose epochs and scores stay as they are
-        return found
     model = settings.model
-    diffuses = isinstance(model, LGCNSettings) and model.classifier == "diffusion" and model.hops
-    if diffuses and "max_nodes" not in settings.given:
-        found["max_nodes"] = DIFFUSION_NODES
-        settings = settings._with(max_nodes=DIFFUSION_NODES)
+    diffuses = isinstance(model, LGCNSettings) and bool(
+        model.classifier == "diffusion" and model.hops
+    )
+    clusters = not diffuses and _clusters_fit(known, settings)
+    if (diffuses or clusters) and "max_nodes" not in settings.given:
+        found["max_nodes"] = LARGE_NODES
+        settings = settings._with(max_nodes=LARGE_NODES)
     max_nodes = settings.sampling.max_nodes
-    bfs = settings.sampling.sampler == "bfs"
-    if bfs and settings.sampling.n_init is None and max_nodes is not None:
-        found["n_init"] = max(1, max_nodes // ROOM)
+    if clusters:
+        found |= {"sampler": "clusters", "clusters_per_subgraph": CLUSTERS, "halo": 1}
+    elif settings.sampling.sampler == "bfs" and max_nodes is not None:
+        if settings.sampling.n_init is None:
+            found["n_init"] = max(1, max_nodes // (DIFFUSION_ROOM if diffuses else ROOM))
+        if diffuses and "scored_nodes" not in settings.given:
+            found["scored_nodes"] = "start"
     subgraphs = settings.sampling.subgraphs_per_epoch
     if subgraphs is None:
         work = settings.optimisation.max_epochs * _subgraph_work(known, settings)
@@ -181,6 +193,19 @@ def training_choice(
     if "evaluate_every" not in settings.given:
         found["evaluate_every"] = _epochs_per_evaluation(known, settings, subgraphs)
     return found
+
+
+def _clusters_fit(known: Known, settings: "Settings") -> bool:
+    """Whether sub-graphs are clusters: on a GPU, if METIS is there and has the memory it needs."""
+    from lgcn.graph.metis import has_metis, metis_memory
+
+    given = {"sampler", "n_init", "start_nodes", "max_expand", "max_hops", "scored_nodes"}
+    if known.in_parts or given & settings.given or settings.sampling.sampler != "bfs":
+        return False
+    if device_kind(settings.hardware.device) != "cuda" or not has_metis():
+        return False
+    needed = metis_memory(known.num_nodes, known.num_edges, directed=True)
+    return needed <= CLUSTER_MEMORY
 
 
 def _subgraph_work(known: Known, settings: "Settings") -> int:

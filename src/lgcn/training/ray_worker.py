@@ -6,10 +6,9 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TextIO, cast
 
-from lgcn.workers import Workers, is_restart
+from lgcn.workers import Workers
 
 
 def train_in_group(
@@ -19,31 +18,20 @@ def train_in_group(
 
     Args:
         settings: The training as JSON: `settings`, `dataset`, `options`, `root`, `out`, `resume`,
-            `overwrite`, `quiet`, and `before`, the `run_stamp` of `out`.
+            `overwrite` and `quiet`.
         workers: The group.
         post: Called by rank 0 with lines of progress and with notes.
     """
     from rich.console import Console
 
     from lgcn.datasets.graph_source import GraphSource
-    from lgcn.training.prepare import prepare_training
+    from lgcn.training.prepare import prepare_in_group
     from lgcn.utils.progress import epoch_progress
 
-    # After a restart the run goes on, unless it is still the one that was to be replaced. Rank 0
-    # looks, so that all ranks do the same.
-    started = run_stamp(settings["out"]) not in (None, settings["before"])
-    started = workers.share(started, "whether the run has started")
-    resume = settings["resume"] or (is_restart() and started)
+    given = {name: settings[name] for name in ("out", "resume", "overwrite", "root")}
+    source = GraphSource(settings["dataset"], settings["options"], settings["root"])
     with _notes(post if workers.is_first else None):
-        prepared = prepare_training(
-            settings["settings"],
-            source=GraphSource(settings["dataset"], settings["options"], settings["root"]),
-            out=settings["out"],
-            resume=resume,
-            # The folder was checked where the command runs. Rank 0 may have written to it since.
-            overwrite=settings["overwrite"] or not workers.is_first,
-            root=settings["root"],
-        )
+        prepared = prepare_in_group(settings["settings"], workers, source=source, **given)
         limits = prepared.settings.optimisation
         with epoch_progress(
             limits.max_epochs,
@@ -54,17 +42,8 @@ def train_in_group(
             words="shell",
         ) as progress:
             start = None if progress is None else progress.start
-            record = prepared.train(progress, start, workers=workers)
+            record = prepared.train(progress, start, None, workers)
     return {key: value for key, value in record.items() if key != "history"}
-
-
-def run_stamp(folder: str | Path) -> list[int] | None:
-    """Identifies the run in a folder: each has its own `run.json`, which is never changed."""
-    try:
-        status = (Path(folder) / "run.json").stat()
-    except OSError:
-        return None
-    return [status.st_ino, status.st_mtime_ns, status.st_size]
 
 
 class _Lines(io.TextIOBase):

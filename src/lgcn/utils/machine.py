@@ -7,6 +7,9 @@ import platform
 from pathlib import Path
 from typing import Any
 
+# OpenMP (torch, BLAS) and Numba read these when they are imported.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+
 
 def hardware_and_versions(device: str = "cpu") -> dict[str, Any]:
     """The processor, the number of torch's threads and the versions of what computes.

@@ -8,8 +8,8 @@ pickles.
 from __future__ import annotations
 
 import json
-import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lgcn.errors import LGCNError, UsageError, first_line_of
+from lgcn.workers.board import Board
 
 TIMEOUT = 300.0  # seconds; the default limit of a wait
 # What errors of communication name; torch has no class of its own for those of gloo.
@@ -38,10 +39,14 @@ class Workers:
     Attributes:
         rank: The number of this process, from 0.
         size: The number of processes.
+        timeout: Seconds that a wait may take.
+        board: What the ranks leave for each other, for errors. (default: nothing)
     """
 
-    def __init__(self, rank: int = 0, size: int = 1, timeout: float = TIMEOUT) -> None:
-        self.rank, self.size, self.timeout = rank, size, timeout
+    def __init__(
+        self, rank: int = 0, size: int = 1, timeout: float = TIMEOUT, board: Board | None = None
+    ) -> None:
+        self.rank, self.size, self.timeout, self.board = rank, size, timeout, board
 
     @property
     def is_first(self) -> bool:
@@ -130,16 +135,35 @@ class Workers:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Says which rank waited, and for what, if another one does not answer."""
+        """Turns a failed wait for other ranks into a WorkerError that says who waited for what.
+
+        Every method waits within such a block. DDP's gradients need their own.
+        """
+        if self.board is not None:
+            self.board.waits(what)
+        started = time.monotonic()
         try:
             yield
-        except (RuntimeError, dist.DistError) as error:
-            if not isinstance(error, dist.DistError) and not _NETWORK.search(str(error)):
-                raise  # it has another cause
+        except RuntimeError as error:
+            if not _is_of_network(error):
+                raise
+            seconds = time.monotonic() - started
+            explanation = "" if self.board is None else self.board.explanation()
             raise WorkerError(
-                f"rank {self.rank} of {self.size} waited for {what} for up to {self.timeout:g} s, "
-                f"in vain: another rank stopped, or did not answer ({first_line_of(error)})"
+                f"rank {self.rank} of {self.size} waited {seconds:.1f} s for {what}, in vain: "
+                f"{explanation or 'another rank stopped, or did not answer'} ({reason(error)}; a "
+                f"wait may take {self.timeout:g} s)"
             ) from error
+
+
+def reason(error: BaseException) -> str:
+    """What torch says about a broken connection, without its place in the source and advice."""
+    text = re.sub(r"^.*?\[/\S+\] |^.* message: ", "", first_line_of(error))
+    return text.split(". ")[0].strip()
+
+
+def _is_of_network(error: RuntimeError) -> bool:
+    return isinstance(error, dist.DistError) or _NETWORK.search(str(error)) is not None
 
 
 def _bytes(message: Any) -> Tensor:
@@ -148,36 +172,3 @@ def _bytes(message: Any) -> Tensor:
 
 def _message(data: Tensor) -> Any:
     return json.loads(bytes(data.numpy()))
-
-
-@contextmanager
-def connected(timeout: float = TIMEOUT) -> Iterator[Workers]:
-    """The group that torchrun, or another launcher with its environment variables, started.
-
-    A process without these variables is alone. A group that exists already, such as Ray Train's,
-    is used as it is.
-
-    Args:
-        timeout: Seconds that a wait may take. (default: 300)
-    """
-    if dist.is_available() and dist.is_initialized():
-        yield Workers(dist.get_rank(), dist.get_world_size(), timeout)
-        return
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
-        yield Workers(timeout=timeout)
-        return
-    rank = int(os.environ["RANK"])
-    try:
-        dist.init_process_group("gloo", timeout=timedelta(seconds=timeout))
-    except (RuntimeError, dist.DistError, ValueError) as error:
-        where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        raise WorkerError(
-            f"rank {rank} of {size} could not reach the others at {where} within {timeout:g} s: "
-            f"{first_line_of(error)}. Check the address, the port, and that all ranks started"
-        ) from error
-    try:
-        yield Workers(rank, size, timeout)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()

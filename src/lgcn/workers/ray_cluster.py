@@ -70,6 +70,7 @@ def ray_cluster(
     try:
         if address is None:
             ray.init(
+                address="local",  # also if a cluster runs here, or RAY_ADDRESS names one
                 num_cpus=cpus,
                 num_gpus=gpus,
                 include_dashboard=False,
@@ -104,7 +105,8 @@ def import_ray() -> Any:
 def check_address(address: str) -> None:
     """Raises UsageError if the text is no address of a cluster."""
     host, _, port = address.rpartition(":")
-    if address != "auto" and (not host or "/" in host or not port.isdecimal()):
+    right = host and "/" not in host and port.isdecimal() and int(port) < 2**16
+    if address != "auto" and not right:
         raise UsageError(
             f"address must be HOST:PORT of the head node, such as 10.0.0.1:6379, or auto, got "
             f"{address!r:.80}"
@@ -119,9 +121,10 @@ def _check(address: str, seconds: float) -> None:
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), seconds).close()
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             raise ClusterError(
-                f"no Ray cluster answers at {address} within {seconds:g} s ({error}). Check the "
+                f"no Ray cluster answers at {address} within {seconds:g} s "
+                f"({error.strerror or error}). Check the "
                 "address and that the head node runs (ray status)"
             ) from error
     left = max(1.0, seconds - (time.monotonic() - started))

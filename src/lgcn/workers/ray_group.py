@@ -1,8 +1,8 @@
 """Starts a group of workers with Ray Train: placement, elastic size, restarts.
 
 Ray Train starts one process per worker and connects them with `torch.distributed`. In each, a
-function of the library does what it does under torchrun. What it has to say comes to this process
-through a mailbox: lines of progress, notes, and errors as one line with the rank.
+function of the library does what it does under torchrun. What it has to say comes back through an
+actor: lines of progress, notes, and errors as one line with the rank.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any, Protocol
 
 from lgcn import errors
 from lgcn.errors import LGCNError, WriteError, first_line_of
-from lgcn.workers.group import TIMEOUT, WorkerError, connected
+from lgcn.utils.machine import THREAD_VARIABLES
+from lgcn.workers.connect import connected
+from lgcn.workers.group import TIMEOUT, WorkerError
 from lgcn.workers.launcher import RESTARTS
 from lgcn.workers.ray_cluster import ClusterError, ray_cluster
 
@@ -90,77 +92,129 @@ def run_group(
             (default: lines are dropped)
         room_seconds: How long to wait for nodes with room for the group. (default: 300)
     """
-    os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")  # paths are those of the user
-    os.environ.setdefault("RAY_TRAIN_METRICS_ENABLED", "0")
     cpus, gpus = size.most * size.threads, size.most if size.gpu else 0
     folder = _folder_in(shared)
+    given: dict[str, Any] = {"work": work, "settings": json.dumps(settings)}
+    given |= {"seen": str(folder), "cwd": str(Path.cwd()), "version": _version()}
     try:
         with ray_cluster(address, cpus=cpus, gpus=gpus) as ray:
-            mailbox = _mailbox(ray)
-            given = {"work": work, "settings": json.dumps(settings), "mailbox": mailbox}
-            given |= {"seen": str(folder), "cwd": str(Path.cwd()), "version": _version()}
-            fit = _Fit(_trainer(given, size, folder, max_failures))
-            return _watch(ray, fit, mailbox, size, on_line, room_seconds, max_failures)
+            manager = _manager(ray)
+            end = manager.run.remote(given, size, max_failures)
+            return _watch(ray, manager, end, size, on_line, room_seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _watch(
     ray: Any,
-    fit: _Fit,
-    mailbox: Any,
+    manager: Any,
+    end: Any,
     size: GroupSize,
     on_line: Callable[[str, str], None],
     room_seconds: float,
-    max_failures: int,
 ) -> dict[str, Any]:
     """Passes on the workers' lines until the group has ended."""
-    began = time.monotonic()
-    fit.thread.start()
-    while True:
-        ended = not fit.thread.is_alive()  # asked first, so that no line is lost
-        box = json.loads(ray.get(mailbox.take.remote(), timeout=TIMEOUT))
+    ended = False
+    while not ended:
+        ended = bool(ray.wait([end], timeout=POLL_SECONDS)[0])  # first, so that no line is lost
+        box = json.loads(ray.get(manager.take.remote(), timeout=TIMEOUT))
         for kind, text in box["lines"]:
             on_line(kind, text)
-        if ended:
-            break
-        if box["idle"] > room_seconds and time.monotonic() - began > room_seconds:
+        if box["idle"] > room_seconds and not ended:
             raise ClusterError(
                 f"the cluster had no room for {size} for {room_seconds:g} s: it has "
                 f"{_resources(ray)}. Ask for fewer --workers or --threads, or add nodes"
             )
-        fit.thread.join(POLL_SECONDS)
-    if fit.error is not None:
-        raise _as_ours(fit.error, max_failures) from None
-    result: dict[str, Any] = json.loads(fit.result.return_value)
+    told = json.loads(ray.get(end))
+    if "error" in told:
+        raise _error(told["error"])
+    result: dict[str, Any] = json.loads(told["result"])
     return result
 
 
-class _Fit:
-    """Ray Train's loop in a thread: this one stays free for lines, limits and Ctrl-C."""
+# -- In a process of the cluster, beside the one that started it.
 
-    def __init__(self, trainer: Any) -> None:
-        self.trainer = trainer
-        self.result: Any = None
-        self.error: Exception | None = None
-        self.thread = threading.Thread(target=self._run, daemon=True, name="ray train")
 
-    def _run(self) -> None:
+class _Manager:
+    """An actor that runs Ray Train's loop, and holds what workers say until it is asked for.
+
+    Not in the process that started the group: that one can be stopped at any time.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.lines: list[tuple[str, str]] = []
+        self.attempts = 0
+        self.idle_since: float | None = time.monotonic()
+
+    def run(self, given: dict[str, Any], size: GroupSize, max_failures: int) -> str:
+        """Starts the group, and again when it must be; gives the result or the error as JSON."""
+        import ray
+
+        manager = ray.get_runtime_context().current_actor
         try:
-            self.result = self.trainer.fit()
+            result = _trainer({**given, "manager": manager}, size, max_failures).fit()
         except Exception as error:
-            self.error = error
+            return json.dumps({"error": _as_ours(error, max_failures)})
+        return json.dumps({"result": result.return_value})
+
+    def begin(self) -> int:
+        """A group is complete; gives the number of groups before it."""
+        self.attempts += 1
+        self.idle_since = None
+        return self.attempts - 1
+
+    def end(self, why: str) -> None:
+        """A group has ended; another one follows, unless that happened too often."""
+        if self.idle_since is None:
+            self.idle_since = time.monotonic()
+        self.post("note", why)
+
+    def post(self, kind: str, text: str) -> None:
+        with self.lock:
+            self.lines.append((kind, text))
+
+    def take(self) -> str:
+        with self.lock:
+            lines, self.lines = self.lines, []
+        since = self.idle_since
+        idle = 0.0 if since is None else time.monotonic() - since
+        return json.dumps({"lines": lines, "idle": idle})
 
 
-def _trainer(given: dict[str, Any], size: GroupSize, folder: Path, max_failures: int) -> Any:
+def _manager(ray: Any) -> Any:
+    """The manager, on this node: it lives as long as the process that started the group."""
+    node = ray.get_runtime_context().get_node_id()
+    remote = ray.remote(
+        num_cpus=0,
+        max_concurrency=64,
+        runtime_env={"env_vars": _variables()},
+        scheduling_strategy=ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            node, soft=False
+        ),
+    )
+    return remote(_Manager).remote()
+
+
+def _variables() -> dict[str, str]:
+    """Environment variables of Ray Train; those that the user has set stay."""
+    ours = {
+        "RAY_CHDIR_TO_TRIAL_DIR": "0",  # paths are those of the user
+        "RAY_TRAIN_METRICS_ENABLED": "0",
+        # Ray Train asks for nodes that have just died. Then it asks for those that are left.
+        "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "20",
+    }
+    theirs = {name: value for name, value in os.environ.items() if name.startswith("RAY_TRAIN_")}
+    return {**ours, **theirs}
+
+
+def _trainer(given: dict[str, Any], size: GroupSize, max_failures: int) -> Any:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
     from ray.train.v2.api.config import LoggingConfig
 
     resources = {"CPU": float(size.threads)} | ({"GPU": 1.0} if size.gpu else {})
-    threads = str(size.threads)
-    variables = {"OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads}
-    variables["OMP_WAIT_POLICY"] = "passive"
+    variables = dict.fromkeys(THREAD_VARIABLES, str(size.threads)) | {"OMP_WAIT_POLICY": "passive"}
     return TorchTrainer(
         _in_worker,
         train_loop_config=given,
@@ -175,13 +229,29 @@ def _trainer(given: dict[str, Any], size: GroupSize, folder: Path, max_failures:
         ),
         run_config=RunConfig(
             name="group",
-            storage_path=str(folder),
+            storage_path=given["seen"],
             failure_config=FailureConfig(max_failures=max_failures),
             logging_config=LoggingConfig(log_level="CRITICAL"),
-            callbacks=[_end_at_errors(given["mailbox"])],
+            callbacks=[_end_at_errors(given["manager"])],
             worker_runtime_env={"env_vars": variables},
         ),
     )
+
+
+def _end_at_errors(manager: Any) -> Any:
+    """A callback of Ray Train that ends everything at an error that would come again."""
+    from ray.train import UserCallback
+
+    class EndAtErrors(UserCallback):  # type: ignore[misc]
+        def after_exception(
+            self, run_context: Any, worker_exceptions: dict[int, Exception]
+        ) -> None:
+            for error in worker_exceptions.values():
+                if isinstance(error, FinalError):
+                    raise error  # Ray Train does not try again after errors of callbacks
+            manager.end.remote(_why(worker_exceptions))
+
+    return EndAtErrors()
 
 
 # -- In the workers.
@@ -195,16 +265,16 @@ def _in_worker(given: dict[str, Any]) -> str:
     """Runs the function in a worker; gives its result as JSON."""
     import ray
 
-    mailbox = given["mailbox"]
+    manager = given["manager"]
     with connected() as workers:
 
         def post(kind: str, text: str) -> None:
-            ray.get(mailbox.post.remote(kind, text))
+            ray.get(manager.post.remote(kind, text))
 
         try:
             _check_node(given)
             # Rank 0 counts, so that all ranks have the same number.
-            attempt = ray.get(mailbox.begin.remote()) if workers.is_first else None
+            attempt = ray.get(manager.begin.remote()) if workers.is_first else None
             attempt = workers.share(attempt, "the number of restarts")
             os.environ[RESTARTS] = str(attempt)
             if attempt and workers.is_first:
@@ -243,82 +313,31 @@ def _version() -> str:
     return version("lgcn")
 
 
-# -- Between them.
-
-
-class _Mailbox:
-    """An actor that holds what workers say until the process that started them asks."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str]] = []
-        self.attempts = 0
-        self.idle_since: float | None = time.monotonic()
-
-    def begin(self) -> int:
-        """A group is complete; gives the number of groups before it."""
-        self.attempts += 1
-        self.idle_since = None
-        return self.attempts - 1
-
-    def end(self) -> None:
-        """A group has ended; perhaps another one follows."""
-        if self.idle_since is None:
-            self.idle_since = time.monotonic()
-
-    def post(self, kind: str, text: str) -> None:
-        self.lines.append((kind, text))
-
-    def take(self) -> str:
-        lines, self.lines = self.lines, []
-        idle = 0.0 if self.idle_since is None else time.monotonic() - self.idle_since
-        return json.dumps({"lines": lines, "idle": idle})
-
-
-def _mailbox(ray: Any) -> Any:
-    """The mailbox, on this node: it lives as long as the process that asks it."""
-    node = ray.get_runtime_context().get_node_id()
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=strategy)(_Mailbox).remote()
-
-
-def _end_at_errors(mailbox: Any) -> Any:
-    """A callback of Ray Train that ends everything at an error that would come again."""
-    from ray.train import UserCallback
-
-    class EndAtErrors(UserCallback):  # type: ignore[misc]
-        def after_exception(
-            self, run_context: Any, worker_exceptions: dict[int, Exception]
-        ) -> None:
-            for error in worker_exceptions.values():
-                if isinstance(error, FinalError):
-                    raise error  # Ray Train does not try again after errors of callbacks
-            mailbox.post.remote("note", _why(worker_exceptions))
-            mailbox.end.remote()
-
-    return EndAtErrors()
-
-
 # -- Errors.
 
 
-def _as_ours(error: Any, max_failures: int) -> LGCNError:
-    """An error of Ray Train in one line."""
+def _as_ours(error: Any, max_failures: int) -> dict[str, str]:
+    """An error of Ray Train in one line, with the name of its class here."""
     cause = getattr(error, "controller_failure", error)
-    while cause is not None and not isinstance(cause, FinalError):
-        cause = cause.__cause__
     if isinstance(cause, FinalError):
         told = json.loads(str(cause))
-        found: Any = getattr(errors, told["kind"], LGCNError)
-        known = isinstance(found, type) and issubclass(found, LGCNError)
-        ours: LGCNError = (found if known else LGCNError)(f"rank {told['rank']}: {told['text']}")
-        return ours
+        named = told["text"].startswith("rank ")  # ranks tell each other
+        text = told["text"] if named else f"rank {told['rank']}: {told['text']}"
+        return {"kind": told["kind"], "text": text}
     failures = getattr(error, "worker_failures", None)
     if failures:
-        return WorkerError(
-            f"{_why(failures)}, and the workers were started again {max_failures} times "
-            "(--max-failures)"
-        )
-    return ClusterError(f"Ray Train stopped: {_last_line(error)}")
+        often = f"the workers were started again {max_failures} times (--max-failures)"
+        return {"kind": "WorkerError", "text": f"{_why(failures)}, and {often}"}
+    return {"kind": "ClusterError", "text": f"Ray Train stopped: {_last_line(error)}"}
+
+
+def _error(told: dict[str, str]) -> LGCNError:
+    kinds: dict[str, Any] = {"WorkerError": WorkerError, "ClusterError": ClusterError}
+    kind = kinds.get(told["kind"]) or getattr(errors, told["kind"], None)
+    if not (isinstance(kind, type) and issubclass(kind, LGCNError)):
+        kind = LGCNError  # one that only a part of the library knows, or the system's
+    error: LGCNError = kind(told["text"])
+    return error
 
 
 def _why(failures: dict[int, Exception]) -> str:
@@ -330,7 +349,7 @@ def _why(failures: dict[int, Exception]) -> str:
     rank = min(failures, key=lambda one: (is_a_consequence(one), one))
     error = getattr(failures[rank], "health_check_failure", failures[rank])
     if is_a_consequence(rank):
-        return str(error)
+        return str(error).partition(" (")[0]  # without what gloo says
     if type(error).__name__ in ("ActorDiedError", "RayActorError", "ActorUnavailableError"):
         return f"rank {rank} stopped: its process or its node died"
     return f"rank {rank} stopped: {type(error).__name__}: {first_line_of(error)}"

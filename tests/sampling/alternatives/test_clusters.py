@@ -68,3 +68,24 @@ def test_without_metis_it_says_what_to_install(
 def test_max_nodes_must_be_positive(random_graph: RandomGraph) -> None:
     with pytest.raises(ValueError, match="max_nodes must be at least 1, got 0"):
         ClusterLoader(random_graph(), max_nodes=0)
+
+
+def test_the_halo_is_in_the_sub_graph_but_not_scored() -> None:
+    node = torch.arange(60)
+    edges = torch.stack([node, (node + 1) % 60])
+    edges = torch.cat([edges, edges.flip(0)], dim=1)
+    everyone = torch.ones(60, dtype=torch.bool)
+    graph = Graph.from_edge_index(edges, 60, train_mask=everyone)
+    loader = ClusterLoader(graph, max_nodes=20, clusters_per_subgraph=1, halo=2)
+    scored = []
+
+    for batch in loader.epoch(0):
+        assert batch.n_id is not None
+        assert batch.node_weight is not None
+        core = batch.n_id[batch.node_weight > 0]
+        near = torch.cat([core + step for step in range(-2, 3)]) % 60
+        assert sorted(batch.n_id.tolist()) == sorted(set(near.tolist()))
+        assert float(batch.node_weight[batch.node_weight > 0][0]) == pytest.approx(len(loader) / 60)
+        scored += core.tolist()
+
+    assert sorted(scored) == list(range(60))

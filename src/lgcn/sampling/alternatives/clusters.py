@@ -76,7 +76,9 @@ class ClusterLoader(BatchLoader):
         parts = [self._order[self._starts[c] : self._starts[c + 1]] for c in start]
         inside = nodes = torch.from_numpy(np.sort(np.concatenate(parts)))
         if self.halo:
-            nodes = select_subgraph(self.graph, roots=inside, max_nodes=None, max_hops=self.halo)
+            nodes = select_subgraph(
+                self.graph, roots=inside, max_nodes=None, max_hops=self.halo, seed=0
+            )
         subgraph = self.graph.subgraph(nodes, keep_degree=self.keep_degree)
         roots = np.intersect1d(self.roots.numpy(), inside.numpy(), assume_unique=True)
         # The mean over an epoch's batches is 1 / (number of roots) for each root.
