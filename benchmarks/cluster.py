@@ -10,16 +10,18 @@ one: the device of the machine, whose counters other programs change as well).
 
 The cost model of a step is
 
-    sub-graphs per worker * (a * work + b)
+    sub-graphs per worker * (a * work + b * nodes * width^2 + c)
         + rounds * latency * log2(W) + 2 (W - 1) / W * gradient bytes / bandwidth
 
-with the work that `lgcn.training.groups` counts of a sub-graph's nodes and entries. a and b are
-fitted to the CPU time of one worker, which other load on the machine changes little, latency and
-bandwidth to sums over all workers of arrays of several sizes. On a machine with fewer cores than
-workers, compute takes W / cores times as long.
+with the work that `lgcn.training.groups` counts of a sub-graph's nodes and entries, and the
+products of its convolutions. a, b and c are fitted to the CPU time of one worker, which other load
+on the machine changes little, latency and bandwidth to sums of arrays of several sizes over as many
+workers as there are cores. With more workers than cores, compute takes W / cores times as long. The
+prediction for many machines has one more term: a step waits for the largest of its sub-graphs.
 """
 
 import argparse
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -38,6 +40,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import nnls
+from scipy.stats import norm
 
 from benchmarks._common import add_quick, machine, make_parser, write
 from lgcn.partition import Partition, open_partition, write_partition
@@ -59,6 +62,7 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 # What is predicted.
 MACHINES, NODES, DEGREE, SUBGRAPH_NODES = 64, 10**9, 20, 20_000
 HALO_NODES = 270_000
+FAST = 100  # times as fast as the core that was measured: about what a GPU is
 NETWORKS = {"10 Gbit/s, 50 us": (50e-6, 1.25e9), "100 Gbit/s, 10 us": (10e-6, 12.5e9)}
 
 
@@ -104,35 +108,39 @@ def train_steps(
         model, make_optimizer(model, data.settings), loader, device, Generators(device)
     )
     model.train()
-    seconds, cpu, work, units, nodes = [], [], 0.0, 0, 0
+    seconds, cpu, works, nodes = [], [], [], 0
     done, epoch, sent = 0, 0, 0
     while done < steps:
         epoch += 1
         step.begin_epoch(epoch)
-        for batch in loader.epoch(epoch):
-            if done == warm:
-                workers.barrier("the first steps")
-                sent = wire_bytes()
-            wall, own = time.perf_counter(), time.process_time()
-            step(batch)
-            if done >= warm:
-                seconds.append(time.perf_counter() - wall)
-                cpu.append(time.process_time() - own)
-                for unit in batch:
-                    units += 1
-                    nodes += unit.graph.num_nodes
-                    work += data.settings.model.work(unit.graph.num_nodes, unit.graph.num_edges)
-            done += 1
-            if done == steps:
-                break
+        with contextlib.closing(loader.epoch(epoch)) as batches:
+            for batch in batches:
+                if done == warm:
+                    workers.barrier("the first steps")
+                    sent = wire_bytes()
+                wall, own = time.perf_counter(), time.process_time()
+                step(batch)
+                if done >= warm:
+                    seconds.append(time.perf_counter() - wall)
+                    cpu.append(time.process_time() - own)
+                    for unit in batch:
+                        nodes += unit.graph.num_nodes
+                        works.append(
+                            data.settings.model.work(unit.graph.num_nodes, unit.graph.num_edges)
+                        )
+                done += 1
+                if done == steps:
+                    break
     workers.barrier("the last step")
     count = steps - warm
     return {
         "seconds": statistics.median(seconds),
+        "fastest": min(seconds),
         "cpu_seconds": statistics.median(cpu),
-        "subgraphs": units / count,
-        "mean_nodes": nodes / max(1, units),
-        "work": work / max(1, units),
+        "subgraphs": len(works) / count,
+        "mean_nodes": nodes / max(1, len(works)),
+        "work": statistics.mean(works or [0]),
+        "work_spread": statistics.pstdev(works or [0]) / max(1, statistics.mean(works or [0])),
         "sent_bytes": (wire_bytes() - sent) / count,
         "gradient_bytes": sum(4 * p.numel() for p in model.parameters() if p.requires_grad),
     }
@@ -205,33 +213,40 @@ def start(workers: int, folder: Path, quick: bool) -> dict[str, Any]:
         torchrun = ["-m", "torch.distributed.run", "--standalone"]
         command = [*torchrun, "--nproc-per-node", str(workers), *command]
     one_thread = {name: "1" for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")}
-    subprocess.run([sys.executable, *command], check=True, env={**os.environ, **one_thread})
+    environment = {**os.environ, **one_thread}
+    subprocess.run([sys.executable, *command], check=True, env=environment, preexec_fn=own_network)
     found: dict[str, Any] = json.loads((folder / f"workers-{workers}.json").read_text())
     return {"workers": workers, **found}
 
 
-def fit(results: list[dict[str, Any]]) -> dict[str, float]:
-    """The four numbers of the cost model."""
+def fit(results: list[dict[str, Any]], cores: int) -> dict[str, float]:
+    """The numbers of the cost model."""
     alone = next(result for result in results if result["workers"] == 1)["training"]
-    design = np.array([[one["work"], 1.0] for one in alone])
-    per_subgraph = np.array([one["cpu_seconds"] / one["subgraphs"] for one in alone])
-    # Relative errors count, since the sizes differ by a factor of thirty.
-    (a, b), _ = nnls(design / per_subgraph[:, None], np.ones(len(per_subgraph)))
-    rows, seconds = [], []
-    for result in results:
-        if result["workers"] > 1:
-            for one in result["sums"]:
-                rows.append(_sum_design(result["workers"], one["bytes"]))
-                seconds.append(one["seconds"])
-    scale = np.array(seconds)
-    (latency, per_byte), _ = nnls(np.array(rows) / scale[:, None], np.ones(len(scale)))
-    found = {
-        "a": a,
-        "b": b,
-        "latency": latency,
-        "bandwidth": 1 / per_byte if per_byte else math.inf,
-    }
-    return {name: float(value) for name, value in found.items()}
+    computing = _smallest_relative_error(
+        [_compute_design(one) for one in alone],
+        [one["cpu_seconds"] / one["subgraphs"] for one in alone],
+    )
+    several = [result for result in results if 1 < result["workers"] <= max(2, cores)]
+    each = [(result["workers"], one) for result in several for one in result["sums"]]
+    latency, per_byte = _smallest_relative_error(
+        [_sum_design(workers, one["bytes"]) for workers, one in each],
+        [one["seconds"] for _, one in each],
+    )
+    wire = {"latency": latency, "bandwidth": 1 / per_byte if per_byte else math.inf}
+    return {**dict(zip("abc", computing, strict=True)), **wire}
+
+
+def _smallest_relative_error(design: list[list[float]], seconds: list[float]) -> list[float]:
+    """Factors, none below zero. Errors are relative, since sizes differ by a factor of thirty."""
+    scaled = np.array(design) / np.array(seconds)[:, None]
+    # Columns of the same size, which the solver needs.
+    size = np.maximum(np.abs(scaled).max(0), 1e-300)
+    factors, _ = nnls(scaled / size, np.ones(len(seconds)))
+    return [float(factor) for factor in factors / size]
+
+
+def _compute_design(one: dict[str, Any]) -> list[float]:
+    return [one["work"], one["mean_nodes"] * one["hidden_channels"] ** 2, 1.0]
 
 
 def _sum_design(workers: int, size: float) -> list[float]:
@@ -242,13 +257,14 @@ def predicted(
     model: dict[str, float],
     workers: int,
     subgraphs: float,
-    work: float,
-    size: float,
+    one: dict[str, Any],
     cores: float = math.inf,
 ) -> dict[str, float]:
     """Seconds of a step by the cost model: computing, and sums over all workers."""
-    compute = subgraphs * (model["a"] * work + model["b"]) * max(1.0, workers / cores)
-    latency, volume = _sum_design(workers, size)
+    terms = zip((model[name] for name in "abc"), _compute_design(one), strict=True)
+    compute = subgraphs * sum(factor * term for factor, term in terms)
+    compute *= max(1.0, workers / cores)
+    latency, volume = _sum_design(workers, one["gradient_bytes"])
     wire = ROUNDS * latency * model["latency"] + volume / model["bandwidth"]
     return {"compute": compute, "sums": wire, "seconds": compute + wire}
 
@@ -270,24 +286,30 @@ def halos(folder: Path, nodes: int, parts: int) -> list[dict[str, Any]]:
 
 def extrapolate(record: dict[str, Any]) -> list[dict[str, Any]]:
     """A step and the inference of all nodes of a billion, on 64 machines with a worker each."""
-    # A sub-graph is as dense as a large one that was measured.
+    # A sub-graph is as dense as the largest that was measured.
     training = record["results"][0]["training"]
     largest = max(training, key=lambda one: (one["max_nodes"], one["hidden_channels"]))
-    work = largest["work"] / largest["mean_nodes"] * SUBGRAPH_NODES
+    factor = SUBGRAPH_NODES / largest["mean_nodes"]
+    subgraph = {**largest, "mean_nodes": SUBGRAPH_NODES, "work": largest["work"] * factor}
+    # The largest of so many normal numbers, in standard deviations (Blom).
+    longest = 1 + largest["work_spread"] * norm.ppf((MACHINES - 0.375) / (MACHINES + 0.25))
     inference = max(record["results"][0]["inference"], key=lambda one: one["hidden_channels"])
     per_node = inference["cpu_seconds"] / record["graph"]["num_nodes"]
-    widths = record["widths"]
     found = []
     for network, (latency, bandwidth) in NETWORKS.items():
-        model = {**record["model"], "latency": latency, "bandwidth": bandwidth}
-        step = predicted(model, MACHINES, 1, work, largest["gradient_bytes"])
-        one: dict[str, Any] = {"network": network, "step": step, "max_nodes": SUBGRAPH_NODES}
-        one["efficiency"] = step["compute"] / step["seconds"]
-        one["inference"] = {"compute": per_node * NODES / MACHINES}
-        for halo in record["halos"]:
-            size = halo["halo_per_node"] * NODES / MACHINES * 4 * widths
-            one["inference"][halo["method"]] = {"bytes": size, "seconds": size / bandwidth}
-        found.append(one)
+        for speed in (1, FAST):
+            model = {**record["model"], "latency": latency, "bandwidth": bandwidth}
+            model |= {name: model[name] / speed for name in "abc"}
+            step = predicted(model, MACHINES, 1, subgraph)
+            waiting = step["compute"] * (longest - 1)
+            one: dict[str, Any] = {"network": network, "speed": speed, "max_nodes": SUBGRAPH_NODES}
+            one["step"] = {**step, "waiting": waiting, "seconds": step["seconds"] + waiting}
+            one["efficiency"] = step["compute"] / one["step"]["seconds"]
+            one["inference"] = {"compute": per_node * NODES / MACHINES / speed}
+            for halo in record["halos"]:
+                size = halo["halo_per_node"] * NODES / MACHINES * 4 * record["widths"]
+                one["inference"][halo["method"]] = {"bytes": size, "seconds": size / bandwidth}
+            found.append(one)
     return found
 
 
@@ -313,22 +335,20 @@ def main() -> None:
             cut = write_partition(folder / "store", folder / f"parts-{parts}", parts)
         record: dict[str, Any] = {"graph": size, "cores": cores, "method": cut["method"]}
         record["halo"] = sum(part["halo"] for part in cut["parts"])
+        record["results"] = [start(workers, folder, arguments.quick) for workers in WORKERS]
         halo_nodes, halo_parts = (3000, 4) if arguments.quick else (HALO_NODES, MACHINES)
         record["halos"] = halos(folder, halo_nodes, halo_parts)
-        own_network()
-        record["results"] = [start(workers, folder, arguments.quick) for workers in WORKERS]
-    record["model"] = fit(record["results"])
+    record["model"] = fit(record["results"], cores)
     for result in record["results"]:
         for one in result["training"]:
             one["predicted"] = predicted(
                 record["model"],
                 result["workers"],
                 one["parts"] / result["workers"],
-                one["work"],
-                one["gradient_bytes"],
+                one,
                 cores,
             )
-    # Numbers per halo node that inference exchanges, by the bytes of one that was measured.
+    # Numbers that inference exchanges per node in a halo, by the bytes that were measured.
     four = record["results"][-1]["inference"]
     record["widths"] = max(one["sent_bytes"] for one in four) / (4 * record["halo"])
     record["extrapolated"] = extrapolate(record)

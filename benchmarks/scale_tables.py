@@ -51,12 +51,12 @@ def _steps(record: Record) -> str:
                         f"{result['workers']}: {parts / result['workers']:g}",
                         number(1 / one["seconds"]),
                         milliseconds(one["cpu_seconds"]),
-                        f"{milliseconds(one['seconds'])} ({model})",
+                        f"{milliseconds(one['seconds'])}, {milliseconds(one['fastest'])} ({model})",
                         f"{one['sent_bytes'] / 1e6:.2f} ({expected / 1e6:.2f})",
                     ]
                 )
     header = ["scaling, sub-graph", "workers: sub-graphs each", "steps per second"]
-    header += ["CPU ms per worker", "ms (model)", "MB on the wire (ring)"]
+    header += ["CPU ms per worker", "ms: median, fastest (model)", "MB on the wire (ring)"]
     return table(header, rows)
 
 
@@ -81,7 +81,8 @@ def _model(record: Record) -> str:
     found = record["model"]
     rows = [
         ["a, per million units of work", f"{1e9 * found['a']:.2f} ms"],
-        ["b, per sub-graph", f"{1e3 * found['b']:.2f} ms"],
+        ["b, per million nodes times width²", f"{1e9 * found['b']:.2f} ms"],
+        ["c, per sub-graph", f"{1e3 * found['c']:.2f} ms"],
         ["latency", f"{1e6 * found['latency']:.0f} µs"],
         ["bandwidth", f"{found['bandwidth'] / 1e9:.2f} GB/s"],
     ]
@@ -100,20 +101,20 @@ def _prediction(record: Record) -> str:
     for one in record["extrapolated"]:
         step, inference = one["step"], one["inference"]
         halos = [
-            f"{inference[halo['method']]['seconds'] / 60:.1f} ({halo['method']})"
+            f"{number(inference[halo['method']]['seconds'] / 60)} ({halo['method']})"
             for halo in record["halos"]
         ]
         rows.append(
             [
-                one["network"],
-                f"{number(step['compute'])} s + {milliseconds(step['sums'])} ms",
-                f"{one['efficiency']:.1%}",
-                f"{inference['compute'] / 3600:.1f} h",
+                one["network"] + (f", {one['speed']} times as fast" if one["speed"] > 1 else ""),
+                " + ".join(milliseconds(step[name]) for name in ("compute", "waiting", "sums")),
+                f"{one['efficiency']:.0%}",
+                f"{inference['compute'] / 60:.1f}",
                 ", ".join(halos),
             ]
         )
-    header = ["64 machines, one worker each", "step: compute + sums", "efficiency"]
-    header += ["10⁹ nodes, inference: compute", "minutes of exchange"]
+    header = ["64 machines, one worker each", "step, ms: compute + waiting + sums", "efficiency"]
+    header += ["10⁹ nodes: minutes of inference", "minutes of exchange"]
     return table(header, rows)
 
 

@@ -29,6 +29,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
             for name in (
                 *("layer", "k_largest", "fit_memory", "huge_pages", "tables", "store_loader"),
                 *("store_accuracy", "large", "partition", "table_reader", "generated_quality"),
+                "cluster",
             )
         ),
     ],
