@@ -37,8 +37,9 @@ import torch.distributed as dist
 
 from lgcn.workers import connected
 
-# What the server imports. Importing must not start threads, which a fork would not have.
+# What the server imports. It must not start threads, which a fork would not have.
 PRELOADED = [
+    "tests.workers.warm",
     "torch.nn.parallel",
     "lgcn.__main__",
     "lgcn.inference.trained_run",
@@ -236,6 +237,11 @@ class Group:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, number)
 
+    def status(self, rank: int) -> int | None:
+        """The exit code of a rank, or minus the signal; `None` while it runs."""
+        found: int | None = self._processes[rank].exitcode
+        return found
+
     def ended(self, rank: int) -> Ended:
         """How a rank that has ended did so."""
         base = Path(self._folder.name) / str(rank)
@@ -253,6 +259,8 @@ def _context() -> Any:
     """The fork server's context. It is started with the first process."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
+    # The layer of Numba that survives a fork.
+    os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
     # The server imports what it preloads by its environment, not by pytest's sys.path.
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(ROOT) not in paths:

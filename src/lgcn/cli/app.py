@@ -113,9 +113,12 @@ def main() -> None:
     with _signals() as stopped:
         try:
             app()
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            # A launcher that sees another process fail sends SIGTERM while this one reports.
+            _ignore_signals()
             done = isinstance(error, SystemExit) and not error.code
-            if stopped.is_set() and not isinstance(error, Interrupted) and not done:
+            interrupted = stopped.is_set() and not isinstance(error, Interrupted) and not done
+            if interrupted or isinstance(error, KeyboardInterrupt):
                 error = Interrupted("stopped")  # whatever the interrupt broke
             if isinstance(error, SystemExit):
                 raise
@@ -180,6 +183,12 @@ def _signals() -> Iterator[threading.Event]:
     finally:
         for number, old in previous.items():
             signal.signal(number, old)
+
+
+def _ignore_signals() -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _show_warning(message: Warning | str, *where: Any) -> None:

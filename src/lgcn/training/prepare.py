@@ -190,8 +190,10 @@ def prepare_in_group(
     with together(workers, "preparing the training"):
         if workers.is_first:
             run = Run(out)
+            given = dict(settings) | ({} if source is None else _of_source(source))
             if is_restart() and run.started and not (overwrite and run.finished):
-                resume = True
+                # An attempt that was refused since the folder holds another run is restarted, too.
+                resume = resume or _has_settings(run, given)
             prepared = prepare_training(
                 {} if resume else settings,
                 source=None if resume else source,
@@ -211,6 +213,18 @@ def prepare_in_group(
     with together(workers, "finding the data"):
         source.check()
     return PreparedTraining(chosen, Run(out), source, shared["resume"], overwrite)
+
+
+def _has_settings(run: Run, given: Mapping[str, Any]) -> bool:
+    """Whether a run has the given settings, as far as they do not depend on the graph."""
+    before, now = run.read()[0].flat(), Settings.create(**given)
+    values = {name: value for name, value in now.flat().items() if name in now.given}
+    open_ones = (None, "auto")  # the graph chooses
+    return all(
+        before.get(name) == value
+        for name, value in values.items()
+        if value not in open_ones and name != "sampler"
+    )
 
 
 def _check_alone(settings: Settings) -> None:

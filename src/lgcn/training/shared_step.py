@@ -1,5 +1,6 @@
 """One step of a training that several processes share: each adds its part of the gradient."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -58,7 +59,9 @@ class SharedStep(Step):
         self.epoch = 0
         self.part: Module = _PartOfLoss(self)
         if workers.size > 1:
-            with workers.waiting("the first exchange of weights"):
+            with workers.waiting("the first exchange of weights"), warnings.catch_warnings():
+                # The name that torch 2.11 knows is deprecated in 2.13.
+                warnings.simplefilter("ignore", FutureWarning)
                 self.part = DistributedDataParallel(
                     self.part, broadcast_buffers=False, gradient_as_bucket_view=True
                 )
