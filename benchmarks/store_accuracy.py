@@ -34,7 +34,7 @@ DATASETS = (
 )
 _SUB: dict[str, Any] = {"training": "subgraph", "evaluate_on": "graph", "evaluate_every": 2}
 _START = {**_SUB, "max_nodes": 20_000, "n_init": 2000, "scored_nodes": "start"}
-_CLUSTERS = {**_SUB, "max_nodes": 20_000, "sampler": "clusters", "clusters_per_subgraph": 20}
+_CLUSTERS = {**_SUB, "max_nodes": 20_000, "sampler": "clusters", "clusters": 20}
 # By the number of labels; the first is the reference.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "few": {
@@ -52,7 +52,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "clusters": _CLUSTERS,
         "clusters, halo 1": {**_CLUSTERS, "halo": 1},
         "clusters, halo 2": {**_CLUSTERS, "halo": 2},
-        "4 clusters, halo 1": {**_CLUSTERS, "clusters_per_subgraph": 4, "halo": 1},
+        "4 clusters, halo 1": {**_CLUSTERS, "clusters": 4, "halo": 1},
     },
 }
 Task = tuple[int, str, str]  # seed, data set, variant

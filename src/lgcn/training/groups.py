@@ -349,7 +349,7 @@ class SamplingSettings(Group):
         "bfs",
         description="sub-graphs by Algorithm 1, METIS, random walks, or sampled neighbours",
     )
-    clusters_per_subgraph: Int = Field(
+    clusters: Int = Field(
         4, ge=1, description="clusters that form a sub-graph, with sampler=clusters"
     )
     halo: int = Field(

@@ -68,7 +68,7 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
     if sampling.sampler == "clusters":
         return ClusterLoader(
             graph,
-            clusters_per_subgraph=sampling.clusters_per_subgraph,
+            clusters_per_subgraph=sampling.clusters,
             halo=sampling.halo,
             **common,
         )
