@@ -32,7 +32,7 @@ NAMES = sorted({name.split()[1] for name in FILES})
 NEUTRAL = {
     *("layer", "n_init", "max_expand", "max_hops", "resample", "subgraphs_per_batch"),
     *("subgraphs_per_epoch", "subgraphs_per_step", "sampler", "clusters", "halo"),
-    *("scored_nodes", "random_starts"),
+    "scored_nodes",
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
     "baselines",

@@ -47,7 +47,6 @@ BEFORE: Mapping[str, Any] = {
     "agreement": 0.0,
     "sharpen": 0.5,
     "scored_nodes": "all",
-    "random_starts": 0,
     "clusters": 4,
     "halo": 0,
 }

@@ -376,9 +376,6 @@ class SamplingSettings(Group):
         description="training nodes of a sub-graph that count in the loss: all, its start nodes, "
         "or those whose neighbours are all in it",
     )
-    random_starts: Int = Field(
-        0, ge=0, description="start nodes of each sub-graph that are drawn from all nodes"
-    )
     keep_degree: bool = Field(
         False, description="normalise sub-graphs with the degrees of the whole graph"
     )

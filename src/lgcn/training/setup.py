@@ -82,7 +82,6 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
         max_hops=sampling.max_hops,
         start_nodes=sampling.start_nodes,
         scored_nodes=sampling.scored_nodes,
-        random_starts=sampling.random_starts,
         **common,
     )
 
