@@ -30,7 +30,7 @@ def outcomes(data: Data, folder: Path, settings: tuple[str, ...]) -> list[Outcom
 
 def check(found: list[Outcome]) -> None:
     one, *others = found
-    assert len(one.losses()) >= 4
+    assert len(one.losses()) >= 2
     for other in others:
         assert other.losses() == pytest.approx(one.losses(), abs=1e-5)
         for entry, wanted in zip(other.history, one.history, strict=True):
@@ -48,8 +48,8 @@ def test_losses_are_equal(data: Callable[[Path], Data], tmp_path: Path):
     "more",
     [
         ("views=2", "agreement=0.5"),
-        ("class_weight=balanced", "resample=no"),
-        ("model=residual", "batch_norm=yes"),
+        ("class_weight=balanced",),
+        ("batch_norm=running",),
         ("evaluate_on=sampled", "subgraphs_per_epoch=7"),
     ],
     ids=lambda more: more[0],
