@@ -20,7 +20,9 @@ class Broken(AssertionError):
 @cache
 def undisturbed(data: Data, folder: Path, size: int, settings: tuple[str, ...] = ()) -> Outcome:
     """The same training without faults; computed once."""
-    outcome = run_training(data, folder / f"undisturbed-{size}" / "run", size, settings=settings)
+    outcome = run_training(
+        data, folder / f"undisturbed-{size}" / "run", size, settings=settings, timeout=600
+    )
     if not outcome.finished or len(outcome.attempts) != 1:
         raise Broken(f"without a fault it failed: {outcome.text}")
     return outcome

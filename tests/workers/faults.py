@@ -78,7 +78,7 @@ def long_run(data: Data, folder: Path, size: int, faults: list[Fault]) -> Outcom
         size=size,
         settings=(f"max_epochs={epochs}", f"patience={epochs}"),
         max_restarts=len(faults) + ROOM,
-        timeout=120 + epochs,
+        timeout=300 + epochs,
         limit=LIMIT,
     )
 

@@ -218,7 +218,7 @@ class Group:
 
     def end(self, number: int, grace: float = 30.0) -> None:
         """Sends a signal to those that run; after some seconds, kills them."""
-        running = {rank for rank, one in enumerate(self._processes) if one.exitcode is None}
+        running = set(range(len(self._processes))) - set(self._seconds)
         for rank in running:
             self.kill(rank, number)
         stop = time.monotonic() + grace

@@ -77,13 +77,22 @@ def train(data: Data, out: str, conditions: Conditions) -> None:
     rank, attempt = int(os.environ["RANK"]), int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     loop.CHECKPOINT_SECONDS = -1.0
     connected: Any = connect.connected
-    connected.__wrapped__.__defaults__ = (conditions.limit,)
+    connected.__wrapped__.__defaults__ = (conditions.limit, conditions.limit)
     events = Path(out).with_suffix(f".log{rank}")
     step: Any = SharedStep
     step.__call__ = _logged(SharedStep.__call__, events, attempt)
+    part = Path(data.path) / f"part-{rank:04}"
+    away = part.with_name(f"{part.name}-lost")
+    if away.exists():  # lost on an earlier attempt
+        away.rename(part)
     for fault in conditions.faults:
-        if fault.rank == rank:
-            _inject(fault, attempt, Path(out), Path(data.path), events)
+        if fault.rank != rank or not fault.first <= attempt <= fault.last:
+            continue
+        if fault.action == "lose":
+            part.rename(away)
+            _write_event(events, {"attempt": attempt, "fault": fault.action})
+        else:
+            _inject(fault, attempt, Path(out), events)
     values = [f"{name}={value}" for name, value in SETTINGS.items()]
     every = (*values, *data.settings, *conditions.settings)
     flags = [flag for value in every for flag in ("--set", value)]
@@ -108,20 +117,8 @@ def _write_event(events: Path, event: dict[str, Any]) -> None:
         file.write(json.dumps(event) + "\n")
 
 
-def _inject(fault: Fault, attempt: int, out: Path, data: Path, events: Path) -> None:
+def _inject(fault: Fault, attempt: int, out: Path, events: Path) -> None:
     """Puts a fault into this process."""
-    happens = fault.first <= attempt <= fault.last
-    if fault.action == "lose":
-        part = data / f"part-{fault.rank:04}"
-        away = part.with_name(f"{part.name}-lost")
-        if happens and part.exists():
-            part.rename(away)
-            _write_event(events, {"attempt": attempt, "fault": fault.action})
-        if not happens and away.exists():
-            away.rename(part)
-        return
-    if not happens:
-        return
     count = 0
 
     def met(name: str) -> None:

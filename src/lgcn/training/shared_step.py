@@ -65,6 +65,10 @@ class SharedStep(Step):
                 self.part = DistributedDataParallel(
                     self.part, broadcast_buffers=False, gradient_as_bucket_view=True
                 )
+            # After its first exchange DDP sorts the gradients anew, which changes the order of sums
+            # of three or more. So the first one is of zeros: a resumed run has the same sums.
+            self._add_gradient(None, 0.0, True)
+            optimizer.zero_grad()
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
