@@ -89,7 +89,7 @@ def main() -> int:
         "--faults",
         type=int,
         default=100,
-        help="number of faults; a few do not happen, since their attempt ends before (default: 100)",
+        help="number of faults, of which a few come after their attempt (default: 100)",
     )
     parser.add_argument("--seed", type=int, help="seed for choosing them (default: random)")
     parser.add_argument("--report", type=Path, help="file for a report as JSON")
