@@ -24,6 +24,7 @@ import argparse
 import contextlib
 import ctypes
 import fcntl
+import gc
 import json
 import math
 import os
@@ -202,6 +203,7 @@ def run_jobs(folder: Path, quick: bool) -> None:
         if workers.is_first:
             name = folder / f"workers-{workers.size}.json"
             name.write_text(json.dumps(found))
+        gc.collect()  # a group that DDP still owns can abort the process when Python ends
 
 
 def start(workers: int, folder: Path, quick: bool) -> dict[str, Any]:

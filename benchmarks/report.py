@@ -17,6 +17,7 @@ from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.partition_table import partition
 from benchmarks.report_tables import ATTACKS, attack_table, load, machine_line, targets
+from benchmarks.store_accuracy_table import store_accuracy
 
 TABLES = {**report_tables.TABLES, **scale_tables.TABLES, "partition": partition}
 EVIDENCE = Path("docs/evidence")
@@ -49,6 +50,8 @@ def block(name: str) -> str:
         return attack_table(name)
     if name == "own_best":
         return own_best()
+    if name == "store_accuracy":
+        return store_accuracy()
     if name == "explanations":
         return explanations()
     benchmark, _, run = name.partition("-")

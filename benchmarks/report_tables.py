@@ -455,14 +455,6 @@ def store_loader(record: Record) -> str:
     return f"{table(header, rows)}\n\nTime grows as nodes^{exponent:.2f}."
 
 
-def store_accuracy(record: Record) -> str:
-    rows = []
-    for result in record["results"]:
-        cells = (f"{s['mean']:.1f} ± {s['std']:.1f}" for s in result["test_score"].values())
-        rows.append([result["dataset"], *cells, str(result["seeds"])])
-    return table(["test accuracy, %", "in memory", "from the store", "seeds"], rows)
-
-
 def fit_memory(record: Record) -> str:
     rows = [
         [
@@ -578,7 +570,6 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "fit_memory": fit_memory,
     "large": large,
     "store_loader": store_loader,
-    "store_accuracy": store_accuracy,
     "own_defaults": own_defaults,
     "structural": structural,
     "variants": variants,

@@ -4,18 +4,17 @@ python -m benchmarks.store_accuracy [--device cuda] [--processes N] [--out FILE]
     [--first-seed N] [--datasets NAME ...] [--variants NAME ...] [--minutes M] [--quick]
 
 Every variant trains the default network for own tables. `whole` sees the whole graph in each step,
-`store` takes the sub-graphs that `training=auto` chooses for a graph that does not fit, read from
-mapped files; the other variants change one thing. Epochs are chosen on validation nodes, and final
-scores are exact. A seed changes the split (where it is random) and the weights.
+the others sub-graphs of 20,000 nodes: grown from start nodes, on which alone the loss is taken
+unless the name says otherwise, or made of METIS's clusters, with a halo of one hop or none. Epochs
+are chosen on validation nodes, and final scores are exact. A seed changes the split (where it is
+random) and the weights.
 """
 
 import os
 import signal
-import tempfile
 import time
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks import validation
@@ -24,8 +23,6 @@ from lgcn import load_dataset
 from lgcn.graph import Graph
 from lgcn.paper.json_lines import put_lines, read_lines
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.store.open_store import open_store
-from lgcn.store.write_store import write_store
 from lgcn.training import Settings, train
 
 DATASETS = (
@@ -33,26 +30,32 @@ DATASETS = (
     *("amazon_computers", "coauthor_cs", "pubmed"),
 )
 _SUB: dict[str, Any] = {"training": "subgraph", "evaluate_on": "graph", "evaluate_every": 2}
-_START = {**_SUB, "max_nodes": 20_000, "n_init": 2000, "scored_nodes": "start"}
-_CLUSTERS = {**_SUB, "max_nodes": 20_000, "sampler": "clusters", "clusters_per_subgraph": 20}
+_LARGE: dict[str, Any] = {**_SUB, "max_nodes": 20_000, "n_init": 500}
+_START: dict[str, Any] = {**_SUB, "max_nodes": 20_000, "n_init": 2000, "scored_nodes": "start"}
+_CLUSTERS: dict[str, Any] = {**_SUB, "max_nodes": 20_000, "sampler": "clusters"}
 # By the number of labels; the first is the reference.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "few": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
-        "start": _START,
-        "start, random": {**_START, "random_starts": 2000},
-        "start, 8000 random": {**_START, "random_starts": 8000},
-        "clusters": _CLUSTERS,
-        "clusters, halo 1": {**_CLUSTERS, "halo": 1},
-        "clusters, halo 2": {**_CLUSTERS, "halo": 2},
+        "500 start nodes, all scored": _LARGE,
+        "500 start nodes": {**_LARGE, "scored_nodes": "start"},
+        "2,000 start nodes": _START,
+        "2,000 start nodes, degrees": {**_START, "keep_degree": True},
+        "2,000 start nodes of 50,000": {**_START, "max_nodes": 50_000},
+        "125 start nodes of 5,000": {**_START, "max_nodes": 5000, "n_init": 125},
+        "20 clusters, halo": {**_CLUSTERS, "clusters": 20, "halo": 1},
     },
     "many": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
-        "start": {**_START, "subgraphs_per_epoch": 8},
-        "clusters": _CLUSTERS,
-        "clusters, halo 1": {**_CLUSTERS, "halo": 1},
-        "clusters, halo 2": {**_CLUSTERS, "halo": 2},
-        "4 clusters, halo 1": {**_CLUSTERS, "clusters_per_subgraph": 4, "halo": 1},
+        "500 start nodes, all scored": {**_LARGE, "subgraphs_per_epoch": 8},
+        "500 start nodes, complete": {
+            **{**_LARGE, "subgraphs_per_epoch": 8},
+            "scored_nodes": "complete",
+        },
+        "500 start nodes": {**_LARGE, "subgraphs_per_epoch": 8, "scored_nodes": "start"},
+        "2,000 start nodes": {**_START, "subgraphs_per_epoch": 8},
+        "4 clusters": _CLUSTERS,
+        "20 clusters, halo": {**_CLUSTERS, "clusters": 20, "halo": 1},
     },
 }
 Task = tuple[int, str, str]  # seed, data set, variant
@@ -70,11 +73,7 @@ def run_one(task: Task, device: str) -> dict[str, Any]:
     given = {"dataset": "tables", "seed": seed, "device": device, "baselines": False}
     given |= VARIANTS[kind_of(dataset)][variant]
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        if variant.startswith("store"):
-            write_store(Path(folder) / "store", graph)
-            graph = open_store(Path(folder) / "store").graph
-        record = train(graph, Settings.create(**given)).record
+    record = train(graph, Settings.create(**given)).record
     found = {key: record[key] for key in ("val_score", "test_score", "best_epoch", "epochs")}
     return {**found, "seconds": round(time.perf_counter() - began, 1)}
 
@@ -112,7 +111,7 @@ def main() -> None:
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     datasets, variants = arguments.datasets, arguments.variants
     if arguments.quick:
-        seeds, datasets, variants = range(1), ["synthetic"], ["whole", "5,000"]
+        seeds, datasets, variants = range(1), ["synthetic"], ["whole", "125 start nodes of 5,000"]
     known = read_lines(arguments.out, key).records
     on = machine(arguments.device)
 

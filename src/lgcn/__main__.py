@@ -8,6 +8,8 @@ import os
 import sys
 from types import ModuleType
 
+from lgcn.workers.launcher import launched
+
 
 def command_line() -> ModuleType:
     """The command line with all commands."""
@@ -29,10 +31,13 @@ def main() -> None:
     try:
         cli.main()
     except SystemExit as end:
-        if end.code == 130:  # everything is cleaned up; Python would take seconds to unload torch
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        # Everything is cleaned up. Python would take seconds to unload torch, and the threads of a
+        # group of processes can abort while it does, which torchrun would take for a failure.
+        if code == 130 or launched():
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(130)
+            os._exit(code)
         raise
 
 

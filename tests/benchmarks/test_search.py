@@ -107,8 +107,8 @@ def test_other_seeds_confirm_the_best_trials(
         seen.append((settings["lr"], seed))
         return {"val_score": {0.01: 0.7, 0.02: 0.8}[settings["lr"]] + (seed - 1003) / 10}
 
-    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
-        assert processes == 4
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int, address: Any) -> None:
+        assert (processes, address) == (4, None)
         for task in reversed(tasks):  # runs end in any order
             done(task, function(task))
 
@@ -136,7 +136,7 @@ def test_a_study_that_went_on_is_confirmed_in_the_same_rounds(
     """Eight seeds and then sixteen, for trials that came after others had sixteen."""
     seen: list[tuple[float, int]] = []
 
-    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int, address: Any) -> None:
         for task in tasks:
             seen.append(task)
             done(task, {"val_score": 0.9})
@@ -158,7 +158,7 @@ def test_a_study_that_went_on_is_confirmed_in_the_same_rounds(
 def test_a_trial_with_a_run_that_fails_is_not_confirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int) -> None:
+    def run_tasks(tasks: Any, function: Any, done: Any, *, processes: int, address: Any) -> None:
         for task in tasks:
             done(task, Failure("no memory") if task == (0, 1003) else {"val_score": 0.5})
 

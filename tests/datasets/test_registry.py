@@ -15,7 +15,7 @@ from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 
 NAMES = ["digits", "synthetic", "cora", "citeseer", "pubmed", "ppi", "ppi-rederived"]
-NAMES += ["minesweeper", "tolokers", "store", "tables"]
+NAMES += ["minesweeper", "tolokers", "store", "partition", "tables"]
 
 
 def test_names_and_descriptions() -> None:

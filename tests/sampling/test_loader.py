@@ -270,18 +270,6 @@ def test_nodes_that_lack_neighbours_are_not_scored_if_asked(graph: Graph) -> Non
     assert some_left_out
 
 
-def test_random_start_nodes_show_more_of_the_graph(graph: Graph) -> None:
-    mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
-    mask[0] = True
-    alone = SubgraphLoader(graph, roots=mask, max_nodes=5, max_hops=0)
-    more = SubgraphLoader(graph, roots=mask, max_nodes=30, max_hops=0, random_starts=10)
-    assert next(alone.epoch(0)).n_id.tolist() == [0]
-    seen = [next(more.epoch(epoch)).n_id.tolist() for epoch in range(3)]
-    assert all(0 in nodes and 2 <= len(nodes) <= 11 for nodes in seen)
-    assert seen[0] != seen[1]
-    assert next(more.epoch(0)).n_id.tolist() == seen[0]
-
-
 def test_one_batch_of_an_epoch_can_be_made_alone(graph: Graph) -> None:
     loader = SubgraphLoader(graph, n_init=4, max_nodes=30)
     every = [batch.n_id.tolist() for batch in loader.epoch(3)]

@@ -124,7 +124,7 @@ def test_many_labels_get_clusters_with_a_halo_on_a_gpu(monkeypatch: pytest.Monke
         return own(**{"labels": "many", "device": "cuda", **given}).resolve(graph).sampling
 
     found = sampling()
-    assert (found.sampler, found.clusters_per_subgraph, found.halo) == ("clusters", 20, 1)
+    assert (found.sampler, found.clusters, found.halo) == ("clusters", 20, 1)
     assert (found.max_nodes, found.n_init) == (20_000, None)
     assert sampling(sampler="bfs").sampler == "bfs"
     assert sampling(n_init=50).sampler == "bfs"

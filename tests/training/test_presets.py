@@ -31,8 +31,8 @@ NAMES = sorted({name.split()[1] for name in FILES})
 # Left out of a section where they have their neutral default.
 NEUTRAL = {
     *("layer", "n_init", "max_expand", "max_hops", "resample", "subgraphs_per_batch"),
-    *("subgraphs_per_epoch", "subgraphs_per_step", "sampler", "clusters_per_subgraph", "halo"),
-    *("scored_nodes", "random_starts"),
+    *("subgraphs_per_epoch", "subgraphs_per_step", "sampler", "clusters", "halo"),
+    "scored_nodes",
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
     "baselines",

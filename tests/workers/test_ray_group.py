@@ -93,6 +93,7 @@ def run(cluster: Any, tmp_path: Path) -> Callable[..., Any]:
     return run_one
 
 
+@pytest.mark.timeout(300)  # Ray starts 14 processes, which takes long on a machine that is busy
 def test_a_training_on_two_raylets_survives_a_killed_worker_and_so_do_tasks(
     cluster: Any, tmp_path: Path
 ) -> None:

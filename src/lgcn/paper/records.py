@@ -47,8 +47,7 @@ BEFORE: Mapping[str, Any] = {
     "agreement": 0.0,
     "sharpen": 0.5,
     "scored_nodes": "all",
-    "random_starts": 0,
-    "clusters_per_subgraph": 4,
+    "clusters": 4,
     "halo": 0,
 }
 NEEDED_KEYS = ("metric", "val_score", "test_score", "test_score_released_rule", "epochs", "seconds")

@@ -55,8 +55,6 @@ class SubgraphLoader(BatchLoader):
             those that have all of their neighbours in the sub-graph. The others are computed, but
             not scored, because prediction sees neighbours that they lack. If no node is complete,
             the start nodes are scored. (default: `"all"`)
-        random_starts: Start nodes that are drawn from all nodes and added to those of each
-            sub-graph, so that it shows more than the surroundings of roots. (default: 0)
         seed: Random seed. (default: 0)
         num_workers: Threads that prepare batches ahead; 0 prepares each when it is asked for.
             (default: 1)
@@ -85,7 +83,6 @@ class SubgraphLoader(BatchLoader):
         keep_degree: bool = True,
         start_nodes: str = "uniform",
         scored_nodes: str = "all",
-        random_starts: int = 0,
         seed: int = 0,
         num_workers: int = 1,
     ) -> None:
@@ -106,8 +103,6 @@ class SubgraphLoader(BatchLoader):
         if n_init is None:
             room = self.roots.numel() if max_nodes is None else max(1, max_nodes // 4)
             n_init = min(self.roots.numel(), room)
-        if random_starts < 0:
-            raise ValueError(f"random_starts must not be negative, got {random_starts}")
         if n_init < 1:
             raise ValueError(f"n_init must be at least 1, got {n_init}")
         self.n_init = n_init
@@ -116,7 +111,6 @@ class SubgraphLoader(BatchLoader):
         self.max_hops = max_hops
         self.start_nodes = start_nodes
         self.scored_nodes = scored_nodes
-        self.random_starts = random_starts
         uniform = start_nodes == "uniform"
         self._counts = None if uniform else expected_counts(graph, self.roots, start_nodes)
 
@@ -140,14 +134,9 @@ class SubgraphLoader(BatchLoader):
 
     def _subgraph(self, start: _Start, epoch: int, number: int) -> Graph:
         roots = self.roots[torch.from_numpy(start.places)]
-        grown_from = roots
-        if self.random_starts:
-            rng = np.random.default_rng(self._random_seed(epoch, number))
-            others = rng.integers(self.graph.num_nodes, size=self.random_starts)
-            grown_from = torch.from_numpy(np.union1d(roots.numpy(), others))
         nodes = select_subgraph(
             self.graph,
-            roots=grown_from,
+            roots=roots,
             max_nodes=self.max_nodes,
             max_expand=self.max_expand,
             max_hops=self.max_hops,

@@ -179,7 +179,7 @@ def training_choice(
         settings = settings._with(max_nodes=LARGE_NODES)
     max_nodes = settings.sampling.max_nodes
     if clusters:
-        found |= {"sampler": "clusters", "clusters_per_subgraph": CLUSTERS, "halo": 1}
+        found |= {"sampler": "clusters", "clusters": CLUSTERS, "halo": 1}
     elif settings.sampling.sampler == "bfs" and max_nodes is not None:
         if settings.sampling.n_init is None:
             found["n_init"] = max(1, max_nodes // (DIFFUSION_ROOM if diffuses else ROOM))

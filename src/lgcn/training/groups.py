@@ -349,7 +349,7 @@ class SamplingSettings(Group):
         "bfs",
         description="sub-graphs by Algorithm 1, METIS, random walks, or sampled neighbours",
     )
-    clusters_per_subgraph: Int = Field(
+    clusters: Int = Field(
         4, ge=1, description="clusters that form a sub-graph, with sampler=clusters"
     )
     halo: int = Field(
@@ -375,9 +375,6 @@ class SamplingSettings(Group):
         "all",
         description="training nodes of a sub-graph that count in the loss: all, its start nodes, "
         "or those whose neighbours are all in it",
-    )
-    random_starts: Int = Field(
-        0, ge=0, description="start nodes of each sub-graph that are drawn from all nodes"
     )
     keep_degree: bool = Field(
         False, description="normalise sub-graphs with the degrees of the whole graph"

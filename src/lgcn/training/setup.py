@@ -68,7 +68,7 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
     if sampling.sampler == "clusters":
         return ClusterLoader(
             graph,
-            clusters_per_subgraph=sampling.clusters_per_subgraph,
+            clusters_per_subgraph=sampling.clusters,
             halo=sampling.halo,
             **common,
         )
@@ -82,7 +82,6 @@ def make_loader(graph: Graph, settings: Settings) -> BatchLoader | GraphLoader:
         max_hops=sampling.max_hops,
         start_nodes=sampling.start_nodes,
         scored_nodes=sampling.scored_nodes,
-        random_starts=sampling.random_starts,
         **common,
     )
 

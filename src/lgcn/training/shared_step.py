@@ -1,6 +1,7 @@
 """One step of a training that several processes share: each adds its part of the gradient."""
 
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -179,11 +180,14 @@ class _PartOfLoss(Module):
     def __init__(self, step: SharedStep) -> None:
         super().__init__()
         self.model = step.model
-        self._loss_of = step.loss
+        # Not the step itself, which holds this module: a cycle would outlive the group of processes.
+        self._step = weakref.ref(step)
 
     def forward(self, batch: Batch | None, agreement_weight: Tensor) -> Tensor:
         # Every weight gets a gradient, also one that this sub-graph does not use: DDP waits for it.
         nothing = torch.stack([p.sum() for p in self.model.parameters()]).sum() * 0.0
         if batch is None:
             return nothing
-        return self._loss_of(batch, agreement_weight) + nothing
+        step = self._step()
+        assert step is not None
+        return step.loss(batch, agreement_weight) + nothing

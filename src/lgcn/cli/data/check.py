@@ -38,6 +38,11 @@ def check(
         raise UsageError("say what to check: --edges and --nodes, or --dataset")
     source = choose_source(dataset, root=root, **tables)
     assert source is not None
+    if source.is_partition:
+        raise UsageError(
+            f"{dataset} is a graph in parts, which is not checked. Give the graph store it was cut "
+            "from, or see lgcn data info"
+        )
     source.check()
     from lgcn.datasets.graph_report import check_source
 
