@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-all test-gpu fuzz crash lint docs bench clean
+.PHONY: demo test test-all test-gpu fuzz crash faults lint docs bench clean
 
 # Of `make fuzz`: its time, and how many processes (none: one per core).
 FUZZ_MINUTES ?= 10
@@ -34,6 +34,11 @@ fuzz: $(INSTALLED)
 CRASH_KILLS ?= 200
 crash: $(INSTALLED)
 	$(BIN)/python -m tests.crash --kills $(CRASH_KILLS) $(if $(CRASH_REPORT),--report $(CRASH_REPORT))
+
+# Faults in long trainings on several workers. FAULTS_REPORT=FILE keeps a report.
+FAULTS ?= 100
+faults: $(INSTALLED)
+	$(BIN)/python -m tests.workers.faults --faults $(FAULTS) $(if $(FAULTS_REPORT),--report $(FAULTS_REPORT))
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

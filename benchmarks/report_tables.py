@@ -14,7 +14,7 @@ BASELINES = {
     "dense": "dense N x C x N",
 }
 # Reports of attacks on the software, in a file each; and what a killed command may leave.
-ATTACKS = ("fuzz", "crash")
+ATTACKS = ("fuzz", "crash", "faults")
 STATES = {"old": "old result left", "new": "new result left", "absent": "none left"}
 
 Record = dict[str, Any]
@@ -580,12 +580,12 @@ TABLES: dict[str, Callable[[Record], str]] = {
 
 
 def attack_table(name: str) -> str:
-    """The table of a report of `make fuzz` or `make crash`, empty if there is none."""
+    """The table of a report of `make fuzz`, `make crash` or `make faults`, or an empty text."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
         return ""
     report = json.loads(path.read_text("utf-8"))
-    body = _fuzz(report) if name == "fuzz" else _crash(report)
+    body = {"fuzz": _fuzz, "crash": _crash, "faults": _faults}[name](report)
     versions = report["versions"]
     cores = report["machine"]["cores"] if name == "fuzz" else report["cores"]
     where = f"{cores} cores, Python {versions['python']}, torch {versions['torch']}"
@@ -614,3 +614,12 @@ def _crash(report: Record) -> str:
     sums = [f"**{sum(int(row[i]) for row in rows)}**" for i in range(2, 7)]
     header = ("command", "file changes", "kills", *STATES.values(), "next command equal")
     return table(header, [*rows, ["**all**", "", *sums]])
+
+
+def _faults(report: Record) -> str:
+    runs = report["runs"]
+    kinds = sorted({kind for run in runs for kind in run["faults"]})
+    rows = [[kind, *(str(run["faults"].get(kind, 0)) for run in runs)] for kind in kinds]
+    for name in ("happened", "restarts", "epochs", "weights and history"):
+        rows.append([f"**{name}**", *(str(run.get(name, "broken")) for run in runs)])
+    return table(("fault", *(f"{run['workers']} workers" for run in runs)), rows)

@@ -85,7 +85,12 @@ def long_run(data: Data, folder: Path, size: int, faults: list[Fault]) -> Outcom
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.workers.faults", description=__doc__)
-    parser.add_argument("--faults", type=int, default=100, help="number of faults (default: 100)")
+    parser.add_argument(
+        "--faults",
+        type=int,
+        default=100,
+        help="number of faults, of which a few come after their attempt (default: 100)",
+    )
     parser.add_argument("--seed", type=int, help="seed for choosing them (default: random)")
     parser.add_argument("--report", type=Path, help="file for a report as JSON")
     chosen = parser.parse_args()
@@ -111,7 +116,7 @@ def main() -> int:
                 runs.append(entry)
             seconds = [max(one.seconds for one in ended) for ended in outcome.attempts[:-1]]
             entry |= {
-                "met": len(outcome.met()),
+                "happened": len(outcome.met()),
                 "restarts": len(outcome.attempts) - 1,
                 "epochs": len(outcome.history),
                 "longest attempt": round(max(seconds, default=0.0), 1),

@@ -100,7 +100,7 @@ def test_a_rank_with_another_partition_is_named(parts: Data, tmp_path: Path):
 def test_a_run_of_somebody_else_is_not_resumed_after_a_restart(
     parts: Data, folder: Path, tmp_path: Path
 ):
-    undisturbed(parts, folder, 2)
+    undisturbed(parts, folder, 2, ())
     out = folder / "undisturbed-2" / "run"
     before = (out / "model.safetensors").read_bytes()
     flags = {rank: ("--seed", "5") for rank in range(2)}

@@ -1,6 +1,8 @@
 """A message and an exit code for every failure, and nothing left that is in the way."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from lgcn.cli import app
 from lgcn.training import checks, loop, step
 
 from ..small import contents
@@ -220,3 +223,19 @@ def test_a_reader_that_has_enough():
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(timeout=60) != 0
+
+
+def test_a_signal_while_an_error_is_reported_changes_nothing(
+    lgcn_: Any, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # A launcher sends it to all processes when one of them fails.
+    report = app._report
+
+    def interrupted(error: Exception) -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return report(error)
+
+    monkeypatch.setattr(app, "_report", interrupted)
+    output = lgcn_("train", "--dataset", "nobody")
+    assert output.code == 2
+    assert "nobody" in output.message
