@@ -119,6 +119,21 @@ def test_what_needs_the_whole_graph_is_refused(
         train(cut(graph), settings(**given))
 
 
+def test_a_metric_that_validation_nodes_cannot_give_is_refused(graph: Graph, cut: Cut) -> None:
+    assert graph.val_mask is not None
+    one_class = replace(graph, val_mask=graph.val_mask & (graph.y == 0))
+    with pytest.raises(UsageError, match=r"metric=roc_auc cannot be computed: .* class"):
+        train(cut(one_class), settings(metric="roc_auc"))
+
+
+def test_separate_graphs_are_refused(graph: Graph, cut: Cut) -> None:
+    nobody = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    trained = replace(graph, train_mask=~nobody, val_mask=nobody, test_mask=nobody)
+    scored = replace(graph, train_mask=nobody)
+    with pytest.raises(UsageError, match="separate graphs"):
+        train(cut(Graph.concat([trained, scored])), settings())
+
+
 class _Several(Workers):
     """Ranks that all say the same."""
 

@@ -80,7 +80,26 @@ def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
     """
     masks = [(part, part.val_mask) for part in evaluated if part.val_mask is not None]
     parts = [part.y[mask].cpu() for part, mask in masks if part.y is not None]
-    y = torch.cat(parts)
+    assert graph.y is not None
+    assert graph.train_mask is not None
+    names: Sequence[str] = ()
+    if graph.task != "regression":
+        names = graph.label_names or [str(number) for number in range(graph.num_classes)]
+    wanted: Sequence[int] = range(len(names))
+    if graph.task == "classification":
+        wanted = torch.unique(graph.y[graph.train_mask]).tolist()
+    check_labels(torch.cat(parts), wanted, names, metric)
+
+
+def check_labels(y: Tensor, wanted: Sequence[int], names: Sequence[str], metric: str) -> None:
+    """Raises UsageError if nodes with these labels cannot be scored; warns of absent classes.
+
+    Args:
+        y: The labels of the validation nodes.
+        wanted: The classes that training nodes have.
+        names: The names of all classes or labels.
+        metric: Name of the metric.
+    """
     remedy = (
         "Label more nodes, raise val or put 'val' into the split column of some, or choose another "
         "metric"
@@ -92,18 +111,13 @@ def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
         )
     if not FACTS[metric].needs_classes:
         return
-    assert graph.y is not None
-    assert graph.train_mask is not None
-    names = graph.label_names or [str(number) for number in range(graph.num_classes)]
     if y.dim() == 2:
         there = [j for j in range(y.size(1)) if bool((y[:, j] > 0.5).any())]
-        wanted = range(y.size(1))
     else:
         there = torch.unique(y).tolist()
-        wanted = torch.unique(graph.y[graph.train_mask]).tolist()
     absent = [str(names[j]) for j in wanted if j not in there]
     noun = "label" if y.dim() == 2 else "class"
-    no_scores = torch.zeros(len(y), graph.num_classes)
+    no_scores = torch.zeros(len(y), len(names))
     one_class = y.dim() == 1 and len(there) < 2
     if one_class or math.isnan(METRICS[metric](no_scores, y)):
         which = f"the {noun} {listed(absent)}" if absent else f"a second {noun}"

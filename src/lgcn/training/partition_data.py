@@ -13,6 +13,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.nn.whole_graph import forward
 from lgcn.partition import Partition, Shard
+from lgcn.training.checks import check_labels
 from lgcn.training.choose import Known
 from lgcn.training.data import Loader
 from lgcn.training.dealing import Dealer
@@ -23,7 +24,7 @@ from lgcn.training.scored_nodes import scored_nodes
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader
-from lgcn.training.shared_data import EVALUATED, SharedData, shared_values
+from lgcn.training.shared_data import EVALUATED, SharedData, gathered, shared_values
 from lgcn.training.split_file import Split
 from lgcn.training.weights import class_weights
 from lgcn.utils.sizes import parse_memory
@@ -122,8 +123,19 @@ class PartitionData(SharedData):
         return graph
 
     def prepare_evaluation(self, metric: str, device: torch.device) -> None:
-        if self.settings.evaluation.evaluate_on == "graph":
-            return
+        if self.settings.evaluation.evaluate_on != "graph":
+            self._sample(device)
+        every = [graph for _, graph in self._mine] or [_owned(shard) for shard in self.shards]
+        labels = [(number, _val_labels(graph)) for number, graph in enumerate(every)]
+        pieces = [(number, torch.zeros(len(y), self.spec.num_classes), y) for number, y in labels]
+        found = gathered(self.workers, pieces, self.spec, "the labels of validation nodes")
+        assert found is not None  # the partition has validation nodes
+        counts = self.partition.statistics["class_counts"] or ()
+        wanted = [place for place, count in enumerate(counts) if count]
+        check_labels(found[1], wanted, self.spec.class_names, metric)
+
+    def _sample(self, device: torch.device) -> None:
+        """Chooses the sub-graphs on which nodes are scored after an epoch."""
         parts = self.partition.num_parts
         self._mine = []
         for shard in self.shards:
@@ -163,6 +175,11 @@ def _check(found: dict[str, Any], name: str, settings: Settings) -> None:
         raise UsageError(
             f"{name} has no features (x) to learn from. Add some to the graph, and partition it "
             "again"
+        )
+    if found["inductive"]:
+        raise UsageError(
+            f"the splits of {name} are separate graphs, which cannot be trained on in parts. Train "
+            "on the graph store that it was cut from"
         )
     if settings.structural_features == "yes" or settings.positions not in ("auto", "none"):
         raise UsageError(
@@ -210,6 +227,11 @@ def _seed(seed: int, number: int) -> int:
 def _mask(graph: Graph, split: str = "train") -> Tensor:
     mask = graph.mask(split)
     return torch.zeros(graph.num_nodes, dtype=torch.bool) if mask is None else mask
+
+
+def _val_labels(graph: Graph) -> Tensor:
+    assert graph.y is not None
+    return graph.y[_mask(graph, "val").to(graph.y.device)].cpu()
 
 
 def _owned(shard: Shard) -> Graph:

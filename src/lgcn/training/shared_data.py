@@ -120,7 +120,7 @@ class SharedData(TrainingData):
                 for number, part in scored
                 if split in (found := split_outputs(part, (split,)))
             ]
-            joined = _gathered(self.workers, pieces, self.spec, f"the scores of {split} nodes")
+            joined = gathered(self.workers, pieces, self.spec, f"the scores of {split} nodes")
             if joined is not None:
                 outputs[split] = joined
         return scores_of_outputs(outputs, scoring)
@@ -129,7 +129,7 @@ class SharedData(TrainingData):
         return super().scored(model) if self.workers.is_first else None
 
 
-def _gathered(
+def gathered(
     workers: Workers, pieces: list[tuple[int, Tensor, Tensor]], spec: ModelSpec, what: str
 ) -> tuple[Tensor, Tensor] | None:
     """Outputs and labels of all processes, in the order of the pieces' numbers; None if empty."""
