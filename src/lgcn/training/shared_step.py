@@ -180,7 +180,7 @@ class _PartOfLoss(Module):
     def __init__(self, step: SharedStep) -> None:
         super().__init__()
         self.model = step.model
-        # Not the step itself, which holds this module: a cycle would outlive the group of processes.
+        # Not the step itself, which holds this module: a cycle would outlive the group.
         self._step = weakref.ref(step)
 
     def forward(self, batch: Batch | None, agreement_weight: Tensor) -> Tensor:
