@@ -192,5 +192,10 @@ def _ignore_signals() -> None:
 
 
 def _show_warning(message: Warning | str, *where: Any) -> None:
-    """Shows a warning of the library to the user, without the place in the code."""
+    """Shows a warning of the library to the user, without the place in the code.
+
+    Of several processes, the first one speaks for all.
+    """
+    if launched() and os.environ["RANK"] != "0":
+        return
     print_note(in_flags(str(message)))
