@@ -5,16 +5,19 @@ python -m benchmarks.store_accuracy [--device cuda] [--processes N] [--out FILE]
 
 Every variant trains the default network for own tables. `whole` sees the whole graph in each step,
 the others sub-graphs of 20,000 nodes: grown from start nodes, on which alone the loss is taken
-unless the name says otherwise, or made of METIS's clusters, with a halo of one hop or none. Epochs
-are chosen on validation nodes, and final scores are exact. A seed changes the split (where it is
+unless the name says otherwise, or made of METIS's clusters, with a halo of one hop or none. In
+`parts`, a step takes a sub-graph of each of four parts, as several workers would do. Epochs are
+chosen on validation nodes, and final scores are exact. A seed changes the split (where it is
 random) and the weights.
 """
 
 import os
 import signal
+import tempfile
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from benchmarks import validation
@@ -23,6 +26,8 @@ from lgcn import load_dataset
 from lgcn.graph import Graph
 from lgcn.paper.json_lines import put_lines, read_lines
 from lgcn.paper.pool import Failure, run_tasks
+from lgcn.partition import Partition, open_partition, write_partition
+from lgcn.store.write_store import write_store
 from lgcn.training import Settings, train
 
 DATASETS = (
@@ -33,6 +38,8 @@ _SUB: dict[str, Any] = {"training": "subgraph", "evaluate_on": "graph", "evaluat
 _LARGE: dict[str, Any] = {**_SUB, "max_nodes": 20_000, "n_init": 500}
 _START: dict[str, Any] = {**_SUB, "max_nodes": 20_000, "n_init": 2000, "scored_nodes": "start"}
 _CLUSTERS: dict[str, Any] = {**_SUB, "max_nodes": 20_000, "sampler": "clusters"}
+# What the defaults are for a partition, but for the exact scores after every second epoch.
+_PARTS: dict[str, Any] = {"evaluate_on": "graph", "evaluate_every": 2}
 # By the number of labels; the first is the reference.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "few": {
@@ -44,6 +51,9 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "2,000 start nodes of 50,000": {**_START, "max_nodes": 50_000},
         "125 start nodes of 5,000": {**_START, "max_nodes": 5000, "n_init": 125},
         "20 clusters, halo": {**_CLUSTERS, "clusters": 20, "halo": 1},
+        "4 parts by metis": {"parts": "metis", **_PARTS},
+        "4 parts by ldg": {"parts": "ldg", **_PARTS},
+        "4 parts by hash": {"parts": "hash", **_PARTS},
     },
     "many": {
         "whole": {"training": "whole", "evaluate_on": "graph"},
@@ -72,10 +82,20 @@ def run_one(task: Task, device: str) -> dict[str, Any]:
     graph = load(dataset, seed)
     given = {"dataset": "tables", "seed": seed, "device": device, "baselines": False}
     given |= VARIANTS[kind_of(dataset)][variant]
+    method = given.pop("parts", None)
     began = time.perf_counter()
-    record = train(graph, Settings.create(**given)).record
+    with tempfile.TemporaryDirectory() as folder:
+        parts = None if method is None else cut(graph, Path(folder), method)
+        record = train(parts or graph, Settings.create(**given)).record
     found = {key: record[key] for key in ("val_score", "test_score", "best_epoch", "epochs")}
     return {**found, "seconds": round(time.perf_counter() - began, 1)}
+
+
+def cut(graph: Graph, folder: Path, method: str) -> Partition:
+    """The graph in four parts."""
+    write_store(folder / "store", graph)
+    write_partition(folder / "store", folder / "parts", 4, method=method)
+    return open_partition(folder / "parts")
 
 
 def load(dataset: str, seed: int) -> Graph:
