@@ -1,8 +1,12 @@
 """Searches for settings with Optuna, by validation scores alone.
 
 python -m benchmarks.search DATASET [--model MODEL] [--trials 30] [--seeds 2] [--device cpu|cuda]
+    [--processes N | --ray ADDRESS]
 python -m benchmarks.search DATASET [--model MODEL] --confirm 6 [--seeds 8] [--device cpu|cuda]
-    [--processes N]
+    [--processes N | --ray ADDRESS]
+
+With --processes N or --ray ADDRESS, the runs of a trial, or all runs of --confirm, are done at the
+same time: in processes with one thread each, or as tasks of a Ray cluster.
 
 A trial is the mean validation score of runs with seeds from 1000 on, which no reported result uses.
 If a graph has no split, these seeds draw it. The current preset is one of the trials; for the LGCN
@@ -160,9 +164,9 @@ def main() -> None:
         "--confirm", type=count, help="number of best trials to confirm (default: none)"
     )
     parser.add_argument(
-        "--processes", type=count, help="runs of --confirm at the same time (default: 1)"
+        "--processes", type=count, help="runs at the same time, see above (default: 1)"
     )
-    parser.add_argument("--ray", metavar="ADDRESS", help="do the runs of --confirm on a cluster")
+    parser.add_argument("--ray", metavar="ADDRESS", help="do the runs on a Ray cluster")
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     arguments = parser.parse_args()
@@ -171,9 +175,6 @@ def main() -> None:
     path, name = arguments.out, study_name(arguments.dataset, arguments.model)
     if arguments.confirm is not None and name not in read(path):
         parser.error(f"--confirm needs a study {name} in {path}: there is none")
-    if (arguments.processes or arguments.ray) and arguments.confirm is None:
-        given = "--ray" if arguments.ray else "--processes"
-        parser.error(f"{given} needs --confirm: trials run one after the other")
     validation.check(parser, [arguments.dataset], arguments.device)
     try:
         trials = (search if arguments.confirm is None else confirm)(arguments, path)
@@ -212,6 +213,11 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     given: dict[str, Any] = {"dataset": dataset, "preset": preset}
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
+    validate = _validate
+    if arguments.ray or (arguments.processes or 1) > 1:
+        validate = partial(
+            _validate_at_once, processes=arguments.processes or 1, address=arguments.ray
+        )
     for key, value in (("given", given), ("seeds", arguments.seeds)):
         if before and before[key] != value:
             raise LGCNError(
@@ -237,7 +243,7 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
             continue
         in_vain = 0
         settings = {**given, **asked.params, "device": arguments.device}
-        score, seconds = _validate(settings, range(FIRST_SEED, FIRST_SEED + arguments.seeds))
+        score, seconds = validate(settings, range(FIRST_SEED, FIRST_SEED + arguments.seeds))
         study.tell(asked, score)
         trials.append({"params": asked.params, "value": score, "seconds": seconds})
         record = {"given": given, "seeds": arguments.seeds, "trials": trials}
@@ -333,7 +339,27 @@ def _ask(study: optuna.Study, suggest: Suggest) -> optuna.Trial:
 
 def _validate(settings: Mapping[str, Any], seeds: Iterable[int]) -> tuple[float, float]:
     """The mean validation score of runs with these seeds, and their seconds."""
-    runs = [validation.validate_on(settings, seed) for seed in seeds]
+    return _mean([validation.validate_on(settings, seed) for seed in seeds])
+
+
+def _validate_at_once(
+    settings: Mapping[str, Any], seeds: Iterable[int], *, processes: int, address: str | None
+) -> tuple[float, float]:
+    """`_validate`, with the runs in several processes, or on the cluster at an address."""
+    runs: list[dict[str, Any]] = []
+
+    def done(seed: int, run: Any) -> None:
+        if isinstance(run, Failure):
+            raise LGCNError(f"the run with seed {seed} failed: {run.message}")
+        runs.append(run)
+
+    once = partial(validation.validate_on, dict(settings))
+    run_tasks(list(seeds), once, done, processes=processes, address=address)
+    return _mean(runs)
+
+
+def _mean(runs: list[dict[str, Any]]) -> tuple[float, float]:
+    """The mean validation score, and the seconds of all runs."""
     seconds = round(sum(run["seconds"] for run in runs), 1)
     return float(statistics.mean(run["val_score"] for run in runs)), seconds
 

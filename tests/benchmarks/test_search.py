@@ -241,12 +241,53 @@ def test_what_is_to_be_confirmed_must_be_there(
     assert "--confirm: must be a number from 1 on, got '0'" in capsys.readouterr().err
 
 
-def test_only_confirming_has_processes(
+@pytest.mark.parametrize(
+    ("flags", "processes", "address"),
+    [(["--processes", "2"], 2, None), (["--ray", "head:6379"], 1, "head:6379")],
+)
+def test_the_runs_of_a_trial_can_be_tasks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    processes: int,
+    address: str | None,
+) -> None:
+    asked = []
+
+    def run_tasks(tasks: Any, function: Any, done: Any, **how: Any) -> None:
+        asked.append((tasks, how))
+        for task in reversed(tasks):  # runs end in any order
+            done(task, function(task))
+
+    search_for_two = ["--model", "gcn", "--trials", "2", "--seeds", "2"]
+    alone = command(tmp_path / "a.json", monkeypatch, *search_for_two)
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    study = command(tmp_path / "b.json", monkeypatch, *search_for_two, *flags)
+    for trial in (*alone["trials"], *study["trials"]):
+        del trial["seconds"]
+    assert study["trials"] == alone["trials"]
+    assert asked == [([1000, 1001], {"processes": processes, "address": address})] * 2
+
+
+def test_a_run_that_fails_ends_the_search_and_keeps_the_trials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    first = run(tmp_path / "a.json", monkeypatch, 1, "gcn")
+
+    def run_tasks(tasks: Any, function: Any, done: Any, **how: Any) -> None:
+        done(tasks[0], Failure("no memory"))
+
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    more = ["--model", "gcn", "--trials", "2", "--seeds", "1", "--processes", "2"]
     with pytest.raises(SystemExit):
-        command(tmp_path / "a.json", monkeypatch, "--processes", "2")
-    assert "--processes needs --confirm" in capsys.readouterr().err
+        command(tmp_path / "a.json", monkeypatch, *more)
+    assert "the run with seed 1000 failed: no memory" in capsys.readouterr().err
+    assert study_in(tmp_path / "a.json") == first
+
+
+def test_a_number_of_trials_is_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         command(tmp_path / "a.json", monkeypatch, "--trials", "many")
     assert "--trials: must be a number from 1 on, got 'many'" in capsys.readouterr().err
