@@ -80,7 +80,8 @@ def run_one(task: Task, device: str) -> dict[str, Any]:
     seed, dataset, variant = task
     warnings.simplefilter("ignore")
     graph = load(dataset, seed)
-    given = {"dataset": "tables", "seed": seed, "device": device, "baselines": False}
+    given: dict[str, Any] = {"dataset": "tables", "seed": seed, "device": device}
+    given |= {"baselines": False}
     given |= VARIANTS[kind_of(dataset)][variant]
     method = given.pop("parts", None)
     began = time.perf_counter()
