@@ -6,6 +6,12 @@ from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.graph.graph import SPLITS, Graph
+    from lgcn.graph.graph_set import GraphSet
 
-__all__ = ["SPLITS", "Graph"]
-__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "lgcn.graph.graph"))
+__all__ = ["SPLITS", "Graph", "GraphSet"]
+_HOME = {
+    "SPLITS": "lgcn.graph.graph",
+    "Graph": "lgcn.graph.graph",
+    "GraphSet": "lgcn.graph.graph_set",
+}
+__getattr__ = lazy_names(__name__, _HOME)
