@@ -120,6 +120,11 @@ class GraphSet:
         return self.num_graphs
 
     @property
+    def num_nodes(self) -> int:
+        """Number of nodes of all graphs together."""
+        return self.graph.num_nodes
+
+    @property
     def num_features(self) -> int:
         """Number of features per node."""
         return self.graph.num_features
@@ -235,7 +240,7 @@ class GraphSet:
             labels = "task='regression'"
         return (
             f"GraphSet(name={self.name!r}, num_graphs={self.num_graphs}, "
-            f"num_nodes={self.graph.num_nodes}, num_edges={self.graph.num_edges}, "
+            f"num_nodes={self.num_nodes}, num_edges={self.graph.num_edges}, "
             f"num_features={self.num_features}, {labels})"
         )
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from lgcn.graph import Graph
 from lgcn.graph.csr import checked_nodes
+
+Made = TypeVar("Made")
 
 
 class BatchOptions(TypedDict, total=False):
@@ -152,13 +154,13 @@ class BatchLoader(ABC):
         return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
-def ahead(make: Callable[[int], Graph], count: int, num_workers: int) -> Iterator[Graph]:
+def ahead(make: Callable[[int], Made], count: int, num_workers: int) -> Iterator[Made]:
     """Yields make(0), make(1), ... in order. Threads make them ahead of the caller."""
     if num_workers == 0:
         yield from map(make, range(count))
         return
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="lgcn-loader")
-    pending: deque[Future[Graph]] = deque()
+    pending: deque[Future[Made]] = deque()
     try:
         for number in range(count):
             pending.append(pool.submit(make, number))

@@ -9,13 +9,14 @@ from torch import Tensor
 from torch.nn import Module
 
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
+from lgcn.graph import Graph, GraphSet
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import LGConv
 from lgcn.training.metric_names import FACTS
 from lgcn.training.metrics import METRICS
 from lgcn.training.settings import Settings
 from lgcn.training.structure import added
+from lgcn.utils.choices import Unit
 from lgcn.utils.memory import available_memory
 from lgcn.utils.out_of_memory import OutOfMemory
 from lgcn.utils.row_blocks import row_blocks
@@ -47,36 +48,81 @@ def check_trainable(graph: Graph, settings: Settings | None = None) -> None:
                 else "; structural_features=yes makes some from its edges"
             )
         )
-    if graph.y is None:
-        raise UsageError(f"{graph.name} has no labels (y) to learn from")
     if graph.num_features and is_read(graph):
         _check_features(graph)
     _check_weights(graph)
+    check_labelled(graph)
+
+
+def check_trainable_graphs(graphs: GraphSet, settings: Settings) -> None:
+    """Raises UsageError if whole graphs lack something that training needs.
+
+    Args:
+        graphs: The graphs as the user gave them.
+        settings: Their ``structural_features`` can replace features.
+    """
+    graph = graphs.graph
+    if settings.positions not in ("auto", "none"):
+        raise UsageError(
+            f"positions={settings.positions} is for one graph: coordinates do not mean the same in "
+            "several. Use positions=none"
+        )
+    check_labelled(graphs.targets, "graph")
+    if graph.num_nodes == 0:
+        raise UsageError(f"the graphs of {graphs.name} have no nodes to learn from")
+    if graphs.num_features == 0 and not added(graph, settings)[0]:
+        raise UsageError(
+            f"the nodes of {graphs.name} have no features (x) to learn from"
+            + (
+                ", and no edges to make some from"
+                if graph.num_edges == 0
+                else "; structural_features=yes makes some from the edges"
+            )
+        )
+    if graphs.num_features and is_read(graph):
+        _check_features(graph)
+    _check_weights(graph)
+
+
+def check_labelled(graph: Graph, unit: Unit = "node") -> None:
+    """Raises UsageError if labels, splits or weights do not allow training.
+
+    Args:
+        graph: The nodes; or a graph without edges whose nodes stand for whole graphs.
+        unit: What its nodes are. (default: ``"node"``)
+    """
+    if graph.y is None:
+        raise UsageError(f"{graph.name} has no labels (y) to learn from")
     for split in ("train", "val", "test"):
         mask = graph.mask(split)
         if mask is None or not _any(mask):
             if split == "test":
                 continue
             raise UsageError(
-                f"{graph.name} has no {split} nodes: {split}_mask is empty. Label more nodes, put "
-                f"{split!r} into the split column of some labelled rows, or raise the share of "
-                "validation nodes, for example val=0.2"
+                f"{graph.name} has no {split} {unit}s: {split}_mask is empty. Label more {unit}s, "
+                f"put {split!r} into the split column of some labelled rows, or raise the share of "
+                f"validation {unit}s, for example val=0.2"
             )
         if not graph.multi_label and _has_unlabelled(graph.y, mask):
             unknown = "NaN" if graph.task == "regression" else "y < 0"
-            raise UsageError(f"{split}_mask of {graph.name} has nodes without a label ({unknown})")
+            raise UsageError(
+                f"{split}_mask of {graph.name} has {unit}s without a label ({unknown})"
+            )
     if graph.task == "regression":
         _check_targets(graph)
     _check_sample_weight(graph)
 
 
-def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
+def check_metric(
+    graph: Graph, evaluated: Sequence[Graph], metric: str, unit: Unit = "node"
+) -> None:
     """Raises UsageError if the validation nodes cannot be scored; warns of classes without any.
 
     Args:
         graph: The graph of the training.
         evaluated: The graphs that are scored after an epoch.
         metric: Name of the metric.
+        unit: What its nodes stand for. (default: ``"node"``)
     """
     masks = [(part, part.val_mask) for part in evaluated if part.val_mask is not None]
     parts = [part.y[mask].cpu() for part, mask in masks if part.y is not None]
@@ -88,10 +134,12 @@ def check_metric(graph: Graph, evaluated: list[Graph], metric: str) -> None:
     wanted: Sequence[int] = range(len(names))
     if graph.task == "classification":
         wanted = torch.unique(graph.y[graph.train_mask]).tolist()
-    check_labels(torch.cat(parts), wanted, names, metric)
+    check_labels(torch.cat(parts), wanted, names, metric, unit)
 
 
-def check_labels(y: Tensor, wanted: Sequence[int], names: Sequence[str], metric: str) -> None:
+def check_labels(
+    y: Tensor, wanted: Sequence[int], names: Sequence[str], metric: str, unit: Unit = "node"
+) -> None:
     """Raises UsageError if nodes with these labels cannot be scored; warns of absent classes.
 
     Args:
@@ -99,14 +147,15 @@ def check_labels(y: Tensor, wanted: Sequence[int], names: Sequence[str], metric:
         wanted: The classes that training nodes have.
         names: The names of all classes or labels.
         metric: Name of the metric.
+        unit: What has labels. (default: ``"node"``)
     """
     remedy = (
-        "Label more nodes, raise val or put 'val' into the split column of some, or choose another "
-        "metric"
+        f"Label more {unit}s, raise val or put 'val' into the split column of some, or choose "
+        "another metric"
     )
     if metric == "r2" and len(torch.unique(y)) < 2:
         raise UsageError(
-            f"metric=r2 needs validation nodes with different targets, got {len(y)} with one "
+            f"metric=r2 needs validation {unit}s with different targets, got {len(y)} with one "
             f"target. {remedy}, such as metric=rmse"
         )
     if not FACTS[metric].needs_classes:
@@ -122,12 +171,13 @@ def check_labels(y: Tensor, wanted: Sequence[int], names: Sequence[str], metric:
     if one_class or math.isnan(METRICS[metric](no_scores, y)):
         which = f"the {noun} {listed(absent)}" if absent else f"a second {noun}"
         raise UsageError(
-            f"metric={metric} cannot be computed: there is no validation node of {which}. {remedy}"
+            f"metric={metric} cannot be computed: there is no validation {unit} of {which}. "
+            f"{remedy}"
         )
     if absent:
         warnings.warn(
             f"metric={metric} says nothing about the {noun} {listed(absent)}, of which there is no "
-            f"validation node. {remedy}",
+            f"validation {unit}. {remedy}",
             stacklevel=3,
         )
 

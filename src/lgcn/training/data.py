@@ -10,6 +10,7 @@ import torch
 from torch.nn import Module
 from torch.optim import Optimizer
 
+from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
 from lgcn.training.checks import check_k, check_metric, check_trainable
@@ -23,6 +24,7 @@ from lgcn.training.evaluation import (
     whole_graphs,
 )
 from lgcn.training.model_spec import ModelSpec
+from lgcn.training.models import find_model
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader
@@ -59,6 +61,11 @@ class TrainingData:
     plain: Graph | None
 
     def __init__(self, graph: Graph, settings: Settings) -> None:
+        if find_model(settings.model.name).for_graphs:
+            raise UsageError(
+                f"model={settings.model.name} predicts whole graphs, and {graph.name} is one "
+                "graph: use model=lgcn, or give whole graphs (lgcn.load_graphs)"
+            )
         check_trainable(graph, settings)
         self.plain = graph
         self.settings = settings.resolve(graph)

@@ -339,6 +339,15 @@ class SamplingSettings(Group):
         "training=auto limits them)",
     )
     subgraphs_per_batch: Int = Field(1, ge=1, description="sub-graphs in a mini-batch")
+    graphs_per_batch: Int = Field(
+        32, ge=1, description="graphs in a mini-batch, at most, where whole graphs are predicted"
+    )
+    nodes_per_batch: Int | None = Field(
+        None,
+        ge=1,
+        description="nodes in a mini-batch of whole graphs, at most; a larger graph is a batch of "
+        "its own (none: no limit)",
+    )
     subgraphs_per_step: Int | None = Field(
         None,
         ge=1,

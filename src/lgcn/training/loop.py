@@ -13,7 +13,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import TrainingInterrupted, UsageError
-from lgcn.graph import Graph
+from lgcn.graph import Graph, GraphSet
 from lgcn.partition import Partition
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.checkpoints import checkpoint_of, restore, save, share_checkpoint
@@ -59,7 +59,7 @@ class Result:
 
 
 def train(
-    graph: Graph | Partition,
+    graph: Graph | GraphSet | Partition,
     settings: Settings,
     *,
     out: str | Path | None = None,
@@ -76,7 +76,8 @@ def train(
     Args:
         graph: The graph, with labels, training and validation masks, and features. Without
             features, ``structural_features`` and ``positions`` make some from its edges. Or a
-            graph in parts (`lgcn.partition.open_partition`).
+            graph in parts (`lgcn.partition.open_partition`). Or whole graphs
+            (`lgcn.load_graphs`), for a model of whole graphs.
         settings: The settings.
         out: Folder for checkpoints, model and result. (default: nothing is written)
         resume: Resume from the checkpoint in ``out``. (default: ``False``)

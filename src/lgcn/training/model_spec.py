@@ -13,7 +13,7 @@ from lgcn.errors import START_AGAIN, CheckpointError, DataError, UsageError, one
 from lgcn.training.groups import LGCNSettings
 from lgcn.training.metric_names import NODES_HAVE
 from lgcn.training.structure import Structure
-from lgcn.utils.choices import Task
+from lgcn.utils.choices import Task, Unit
 from lgcn.utils.limits import MAX_CLASSES
 from lgcn.utils.memory import check_memory
 from lgcn.utils.stored_json import strings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-    from lgcn.graph import Graph
+    from lgcn.graph import Graph, GraphSet
     from lgcn.training.settings import Settings
 
 # PyG generates code when the first layer of a class is built. Two threads at once would break it.
@@ -43,6 +43,7 @@ class ModelSpec:
             targets. The network predicts targets minus the mean, divided by the deviation.
             (default: 0 and 1)
         structure: How features that the edges give are made. (default: there are none)
+        unit: What is predicted: ``"node"`` or ``"graph"``. (default: ``"node"``)
     """
 
     num_features: int
@@ -52,6 +53,7 @@ class ModelSpec:
     target_mean: float = 0.0
     target_scale: float = 1.0
     structure: Structure | None = None
+    unit: Unit = "node"
 
     @classmethod
     def of(cls, graph: Graph, settings: Settings | None = None) -> ModelSpec:
@@ -62,18 +64,39 @@ class ModelSpec:
             settings: They may add features that the edges give. (default: none are added)
         """
         structure = None if settings is None else Structure.fit(graph, settings)
+        return cls._of(graph.num_features, graph, structure)
+
+    @classmethod
+    def of_graphs(cls, graphs: GraphSet, settings: Settings) -> ModelSpec:
+        """The specification of a model for whole graphs.
+
+        Args:
+            graphs: The graphs as the user gave them.
+            settings: They may add features that the edges give.
+        """
+        train = graphs.mask("train")
+        assert train is not None
+        # Features are scaled by the nodes of the training graphs.
+        nodes = replace(graphs.graph, train_mask=train.repeat_interleave(graphs.sizes))
+        structure = Structure.fit(nodes, settings)
+        spec = cls._of(graphs.num_features, graphs.targets, structure)
+        return replace(spec, unit="graph")
+
+    @classmethod
+    def _of(cls, num_features: int, labelled: Graph, structure: Structure | None) -> ModelSpec:
+        """The specification for so many features of nodes and these labels."""
         spec = cls(
-            graph.num_features + (0 if structure is None else structure.width),
-            graph.num_outputs,
-            graph.task,
-            graph.label_names,
+            num_features + (0 if structure is None else structure.width),
+            labelled.num_outputs,
+            labelled.task,
+            labelled.label_names,
             structure=structure,
         )
         if spec.task != "regression":
             return spec
-        assert graph.y is not None
-        assert graph.train_mask is not None
-        targets = graph.y[graph.train_mask.to(graph.y.device)].double().cpu().numpy()
+        assert labelled.y is not None
+        assert labelled.train_mask is not None
+        targets = labelled.y[labelled.train_mask.to(labelled.y.device)].double().cpu().numpy()
         mean, scale = float(targets.mean()), float(targets.std())
         return replace(spec, label_names=None, target_mean=mean, target_scale=scale)
 
@@ -99,6 +122,12 @@ class ModelSpec:
             )
         return self.structure.add_to(graph)
 
+    def prepare_graphs(self, graphs: GraphSet) -> GraphSet:
+        """The same for whole graphs."""
+        from lgcn.graph import GraphSet
+
+        return GraphSet(self.prepare(graphs.graph), graphs.targets)
+
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ModelSpec:
         """The stored specification, checked; raises ValueError or TypeError."""
@@ -117,6 +146,8 @@ class ModelSpec:
             raise ValueError(f"num_classes must be at most {MAX_CLASSES}, got {spec.num_classes}")
         if spec.task not in get_args(Task):
             raise ValueError(f"task must be one of {', '.join(get_args(Task))}")
+        if spec.unit not in get_args(Unit):
+            raise ValueError(f"unit must be one of {', '.join(get_args(Unit))}")
         for key in ("target_mean", "target_scale"):
             value = getattr(spec, key)
             number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -27,11 +27,15 @@ class UnknownModel(UsageError):
 
 
 class Model(NamedTuple):
-    """Where a model's class is, the class of its settings, and its default preset."""
+    """Where a model's class is, the class of its settings, and its default preset.
+
+    With ``for_graphs``, it predicts whole graphs (`lgcn.graph.GraphSet`), else nodes.
+    """
 
     network: str
     settings: type[ModelSettings]
     preset: str
+    for_graphs: bool = False
 
 
 _models: dict[str, Model] = {
@@ -42,7 +46,14 @@ _models: dict[str, Model] = {
 _OWN = len(_models)  # models that no other package has added
 
 
-def register_model(name: str, network: str, settings: type[ModelSettings], *, preset: str) -> None:
+def register_model(
+    name: str,
+    network: str,
+    settings: type[ModelSettings],
+    *,
+    preset: str,
+    for_graphs: bool = False,
+) -> None:
     """Adds a model, which ``model=NAME`` then selects in the settings.
 
     Args:
@@ -51,8 +62,9 @@ def register_model(name: str, network: str, settings: type[ModelSettings], *, pr
         settings: The class of its settings, a subclass of `ModelSettings`. Its module should
             not import torch, so that a wrong setting is reported at once.
         preset: Its default preset.
+        for_graphs: Whether it predicts whole graphs instead of nodes. (default: ``False``)
     """
-    _models[name] = Model(network, settings, preset)
+    _models[name] = Model(network, settings, preset, for_graphs)
 
 
 def model_names() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.nn import Module
 
-from lgcn.graph import Graph
+from lgcn.graph import Graph, GraphSet
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.data import Loader
 from lgcn.training.evaluation import Scored, calibration, interval, split_outputs, split_scores
@@ -86,6 +86,6 @@ def _nodes_per_batch(loader: Loader) -> list[int]:
 
 
 def _num_nodes(batch: Any) -> int:
-    if isinstance(batch, Graph):
+    if isinstance(batch, Graph | GraphSet):
         return batch.num_nodes
     return sum(unit.graph.num_nodes for unit in batch)  # of a shared step

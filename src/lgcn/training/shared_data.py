@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 
 from lgcn import __version__
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
+from lgcn.graph import Graph, GraphSet
 from lgcn.nn.whole_graph import forward
 from lgcn.partition import Partition
 from lgcn.training.checks import check_metric, check_trainable
@@ -175,16 +175,24 @@ def digest(graph: Graph) -> str:
 
 
 def training_data(
-    graph: Graph | Partition, settings: Settings, workers: Workers | None = None
+    graph: Graph | GraphSet | Partition, settings: Settings, workers: Workers | None = None
 ) -> TrainingData:
     """What a training works on, for one process or several.
 
     Args:
-        graph: The graph, or its parts.
+        graph: The graph, its parts, or whole graphs.
         settings: The settings.
         workers: The processes that share the training. (default: one)
     """
     workers = Workers() if workers is None else workers
+    if isinstance(graph, GraphSet):
+        from lgcn.training.graph_set_data import GraphSetData
+
+        if workers.size > 1:
+            raise UsageError(
+                f"whole graphs are trained on in one process, got {workers.size} workers"
+            )
+        return GraphSetData(graph, settings)
     if isinstance(graph, Partition):
         from lgcn.training.partition_data import PartitionData
 
@@ -194,8 +202,12 @@ def training_data(
     return TrainingData(graph, settings)
 
 
-def whole_in_one_process(graph: Graph | Partition, workers: Workers | None, what: str) -> Graph:
+def whole_in_one_process(
+    graph: Graph | GraphSet | Partition, workers: Workers | None, what: str
+) -> Graph:
     """The graph; raises UsageError if it is in parts, or if there are several processes."""
+    if isinstance(graph, GraphSet):
+        raise UsageError(f"{what} predicts nodes, got {graph.num_graphs} whole graphs")
     if isinstance(graph, Partition):
         raise UsageError(f"{what} needs the whole graph, got {graph.num_parts} parts")
     if workers is not None and workers.size > 1:

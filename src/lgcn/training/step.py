@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from lgcn.errors import UsageError
-from lgcn.graph import Graph
+from lgcn.graph import Graph, GraphSet
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
@@ -67,8 +68,8 @@ class Step:
         if weight:
             self.agreement_weight.fill_(agreement_weight(weight, epoch))
 
-    def __call__(self, source: Graph) -> Tensor | None:
-        """Trains on a batch.
+    def __call__(self, source: Graph | GraphSet) -> Tensor | None:
+        """Trains on a batch: a graph with training nodes, or a set of whole training graphs.
 
         Returns:
             The loss, on the device; ``None`` if the batch has no training nodes.
@@ -105,14 +106,14 @@ class Step:
         ]
         loss = torch.stack(losses).mean()
         if chosen.agreement:
-            if batch.graph.task == "regression":
+            if batch.y.dim() == 1 and batch.y.is_floating_point():  # a regression
                 apart = deviation(views)
             else:
                 apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
             loss = loss + agreement_weight * apart
         return loss
 
-    def _batch(self, source: Graph) -> "Batch":
+    def _batch(self, source: Graph | GraphSet) -> "Batch":
         if id(source) in self._kept:
             return self._kept[id(source)]
         batch = Batch.of(source, self.device)
@@ -123,9 +124,12 @@ class Step:
 
 @dataclass
 class Batch:
-    """A batch on the device, with the numbers, labels and weights of its training nodes."""
+    """A batch on the device, with the numbers, labels and weights of its training nodes.
 
-    source: Graph  # kept, so that no other object gets its id
+    If it consists of whole graphs, these stand for nodes.
+    """
+
+    source: Graph | GraphSet  # kept, so that no other object gets its id
     graph: Graph
     nodes: Tensor
     y: Tensor
@@ -133,7 +137,9 @@ class Batch:
     capture: Capture = field(default_factory=Capture)
 
     @classmethod
-    def of(cls, source: Graph, device: torch.device, total: float | None = None) -> "Batch":
+    def of(
+        cls, source: Graph | GraphSet, device: torch.device, total: float | None = None
+    ) -> "Batch":
         """The batch of a graph.
 
         Args:
@@ -142,15 +148,19 @@ class Batch:
             total: What weights are divided by. (default: the sum of the weights, or nothing if the
                 graph has weights of start nodes, which make the sum of losses a mean)
         """
-        assert source.y is not None
-        nodes, weight = training_nodes(source)
+        graph: Any = source
+        labelled: Any = source
+        if isinstance(source, GraphSet):
+            graph, labelled = source.graph, source.targets
+        assert labelled.y is not None
+        nodes, weight = training_nodes(labelled)
         if total is not None:
             weight = (torch.ones(len(nodes)) if weight is None else weight) / total
-        elif weight is not None and source.node_weight is None:
+        elif weight is not None and labelled.node_weight is None:
             weight = weight / weight.sum()
-        y = source.y[nodes].to(device)
+        y = labelled.y[nodes].to(device)
         weight = None if weight is None else weight.to(device)
-        return cls(source, _with_float_features(source).to(device), nodes.to(device), y, weight)
+        return cls(source, _with_float_features(graph).to(device), nodes.to(device), y, weight)
 
 
 def training_nodes(source: Graph) -> tuple[Tensor, Tensor | None]:

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 # What is predicted for a node: its class, several labels, or a number.
 Task = Literal["classification", "multilabel", "regression"]
+Unit = Literal["node", "graph"]  # what a model predicts
 # All but "none" are functions of torch.nn.functional.
 Activation = Literal["none", "relu", "elu", "gelu"]
 ACTIVATIONS: tuple[str, ...] = get_args(Activation)
