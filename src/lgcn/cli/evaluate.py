@@ -42,10 +42,10 @@ def evaluate(
         print_json({**record, "splits": found.splits, **more, "warnings": list(found.warnings)})
         return
     table = Table(title=escape(f"{run} on {found.graph}"), title_justify="left")
-    for column in ("split", "nodes", found.metric, "loss"):
+    for column in ("split", f"{found.unit}s", found.metric, "loss"):
         table.add_column(column, justify="left" if column == "split" else "right")
     for split, values in found.splits.items():
         score, loss = metric_text(found.metric, values["score"]), f"{values['loss']:.4f}"
         table.add_row(split, str(values["nodes"]), score, loss)
     out.print(table)
-    print_scores(found.splits, found.baselines, found.summary)
+    print_scores(found.splits, found.baselines, found.summary, found.unit)

@@ -203,7 +203,8 @@ def train(
         return
     _print_record(record)
     if metrics is not None:
-        print_scores(metrics["splits"], metrics["baselines"], metrics["summary"])
+        unit = metrics.get("unit", "node")
+        print_scores(metrics["splits"], metrics["baselines"], metrics["summary"], unit)
     saved = str(record["out"])
     output = "FOLDER" if record["dataset"] == "partition" else "FILE.csv"
     print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output {output}")

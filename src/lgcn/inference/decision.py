@@ -71,6 +71,7 @@ class Decision:
             node_ids=node_ids,
             nodes=nodes,
             truth=truth,
+            unit=self.spec.unit,
             on_progress=on_progress,
             **options,
         )

@@ -14,6 +14,7 @@ from lgcn.utils.files import atomic
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from lgcn.utils.choices import Unit
     from lgcn.utils.progress import OnProgress
 
 SUFFIXES = (".npy", ".parquet")
@@ -30,6 +31,7 @@ def write_embeddings(
     *,
     node_ids: Callable[[int, int], Any] | None = None,
     on_progress: OnProgress | None = None,
+    unit: Unit = "node",
 ) -> None:
     """Writes one row per node to a `.npy` or a Parquet file; replaces a file there.
 
@@ -42,13 +44,15 @@ def write_embeddings(
         node_ids: Gives the ids of the nodes from `start` up to `stop`, as
             `lgcn.store.open_store.Store.node_ids` does. (default: their numbers)
         on_progress: Called after every block. (default: none)
+        unit: What has embeddings, which is the name of the first column: `"node"`, or `"graph"`
+            for whole graphs. (default: `"node"`)
     """
     suffix = embeddings_format(path)
     with atomic(Path(path)) as temporary, temporary.open("wb") as file:
         if suffix == ".npy":
             _write_npy(embeddings, file, on_progress)
         else:
-            _write_parquet(embeddings, file, node_ids, on_progress)
+            _write_parquet(embeddings, file, node_ids, on_progress, unit)
 
 
 def _write_npy(embeddings: Tensor, file: IO[bytes], on_progress: OnProgress | None) -> None:
@@ -72,6 +76,7 @@ def _write_parquet(
     file: IO[bytes],
     node_ids: Callable[[int, int], Any] | None,
     on_progress: OnProgress | None,
+    unit: Unit,
 ) -> None:
     import pyarrow as pa
     from pyarrow import parquet
@@ -84,7 +89,7 @@ def _write_parquet(
             ids = np.arange(start, stop) if node_ids is None else node_ids(start, stop)
             values = pa.array(rows.reshape(-1).numpy())
             column = pa.FixedSizeListArray.from_arrays(values, embeddings.shape[1])
-            table = pa.table({"node": ids, "embedding": column})
+            table = pa.table({unit: ids, "embedding": column})
             if writer is None:
                 writer = parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)

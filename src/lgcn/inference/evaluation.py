@@ -35,6 +35,7 @@ class Evaluation:
             `lgcn.training.simple_models.simple_models`. (default: none)
         summary: What the graph adds to the features alone, in one sentence. (default: none)
         warnings: What the user should know. (default: nothing)
+        unit: What has labels: `"node"` or `"graph"`. (default: `"node"`)
     """
 
     graph: str
@@ -43,6 +44,7 @@ class Evaluation:
     baselines: dict[str, Any] | None = None
     summary: str | None = None
     warnings: tuple[str, ...] = ()
+    unit: str = "node"
 
 
 def scoring_of(run: TrainedRun) -> Scoring:
@@ -87,12 +89,14 @@ def evaluate_scored(
     """
     scores = split_scores(scored, SPLITS, scoring)
     if not scores:
-        raise UsageError(f"{name} has no labelled nodes to score")
+        raise UsageError(f"{name} has no labelled {scoring.spec.unit}s to score")
     reports = split_reports(scored, SPLITS, scoring, interval)
-    warned = tuple(never_predicted(reports))
+    unit = scoring.spec.unit
+    warned = tuple(never_predicted(reports, unit))
     for text in warned:
         warnings.warn(text, stacklevel=4)
-    compared = {"splits": reports, "metric": scoring.metric, "baselines": baselines}
+    compared: dict[str, Any] = {"splits": reports, "metric": scoring.metric, "baselines": baselines}
+    compared["unit"] = unit
     splits = {split: {**reports[split], **part} for split, part in scores.items()}
     summary = graph_adds(compared)
-    return Evaluation(name, scoring.metric, splits, baselines, summary, warned)
+    return Evaluation(name, scoring.metric, splits, baselines, summary, warned, unit)

@@ -20,6 +20,7 @@ from lgcn.utils.numbers import real_number
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from lgcn.utils.choices import Unit
     from lgcn.utils.progress import OnProgress
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -38,6 +39,7 @@ def predictions(
     node_ids: Any = None,
     abstain_below: float | None = None,
     truth: Truth | None = None,
+    unit: Unit = "node",
 ) -> pa.Table:
     """The table of predictions, one row per node.
 
@@ -60,6 +62,8 @@ def predictions(
         node_ids: The ids of the nodes. (default: their numbers)
         abstain_below: Confidence, from 0 to 1, below which nothing is predicted. (default: none)
         truth: The true labels and the split of the nodes. (default: no columns for them)
+        unit: What is predicted, which is the name of the first column: `"node"`, or `"graph"` for
+            whole graphs. (default: `"node"`)
     """
     from lgcn.training.calibration import confidence, decide, probabilities
 
@@ -82,7 +86,7 @@ def predictions(
         predicted = pa.array(joined(chances > 0.5, label_names), pa.string(), mask=abstains)
     else:
         predicted = named(chosen, label_names, abstains)
-    columns = {"node": ids, "predicted": predicted, "confidence": pa.array(sure.numpy())}
+    columns = {unit: ids, "predicted": predicted, "confidence": pa.array(sure.numpy())}
     if truth is not None:
         columns |= truth.columns(label_names)
     for name, column in zip(label_names, chances.t().contiguous(), strict=True):
@@ -96,6 +100,7 @@ def predicted_values(
     half_width: float | None = None,
     node_ids: Any = None,
     truth: Truth | None = None,
+    unit: Unit = "node",
 ) -> pa.Table:
     """The table of a regression's predictions, one row per node.
 
@@ -110,13 +115,13 @@ def predicted_values(
     Args:
         values: The predicted values, [nodes].
         half_width: Half the width of the interval. (default: not known)
-        node_ids, truth: See `predictions`.
+        node_ids, truth, unit: See `predictions`.
     """
     found = values.detach().double().cpu().numpy()
     edges: list[Any] = [pa.nulls(len(found), pa.float64())] * 2
     if half_width is not None:
         edges = [pa.array(found - half_width), pa.array(found + half_width)]
-    columns = {"node": _id_column(node_ids, len(found)), "predicted": pa.array(found)}
+    columns: dict[str, Any] = {unit: _id_column(node_ids, len(found)), "predicted": pa.array(found)}
     columns |= dict(zip(("lower", "upper"), edges, strict=True))
     return pa.table(columns | ({} if truth is None else truth.columns(())))
 

@@ -19,7 +19,7 @@ from lgcn.datasets.graph_source import GraphSource, as_store, choose_source
 from lgcn.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from lgcn.graph import Graph
+    from lgcn.graph import Graph, GraphSet
     from lgcn.training.model_spec import ModelSpec
     from lgcn.training.run_folder import Run
     from lgcn.training.settings import Settings
@@ -46,13 +46,13 @@ _NOT_TABLES = ("graph", "dataset", "store", "root")
 class NewData(TypedDict, total=False):
     """The graph to work on, one of several ways; without any, the one of the training.
 
-    `graph` is a graph in memory, `dataset` the name of a data set or the path of an `.npz`
-    file, `store` the folder of a graph store. `edges` and `nodes` are two tables; the rest
-    says how to read them, see `lgcn.from_tables`. `root` is the folder of a data set's
-    files.
+    `graph` is a graph in memory, or whole graphs (`lgcn.GraphSet`); `dataset` the name of a data
+    set or the path of an `.npz` file; `store` the folder of a graph store. `edges` and `nodes` are
+    two tables; the rest says how to read them, see `lgcn.from_tables`. `root` is the folder of a
+    data set's files.
     """
 
-    graph: Graph
+    graph: Graph | GraphSet
     dataset: str | None
     store: str | Path | None
     root: str | Path | None
@@ -92,6 +92,8 @@ class Loaded:
         graph: The graph with features as the model takes them.
         given: The graph before the model's own features were added.
         node_ids: Gives the ids of the nodes from `start` up to `stop`; `None` if they have none.
+        graphs: The whole graphs, with features as the model takes them, if these are predicted.
+            Each node of `graph` and `given` then stands for a graph, and has no edges.
         directed: Whether edges count one way only; `None` if that is not known.
         cells: How the cells of new tables are written, as options of `lgcn.from_tables`.
     """
@@ -101,6 +103,7 @@ class Loaded:
     node_ids: Callable[[int, int], Any] | None
     directed: bool | None = None
     cells: Mapping[str, Any] = field(default_factory=dict)
+    graphs: GraphSet | None = None
 
 
 class RunData:
@@ -167,12 +170,19 @@ class RunData:
 
     def load(self, data: NewData, source: GraphSource | None) -> Loaded:
         """The graph, which fits the model."""
+        from lgcn.graph import GraphSet
+
+        graph: Any
         if source is None:
             graph = data["graph"]
         elif source.dataset == "tables":
             graph = source.load(encoder=self.run.encoder(), label_names=self.spec.label_names)
         else:
             graph = source.load()
+        if isinstance(graph, GraphSet):
+            return self._whole_graphs(graph)
+        if self.spec.unit == "graph":
+            raise UsageError(f"the model predicts whole graphs, and {graph.name} is one graph")
         given, graph = graph, self.spec.prepare(graph)
         self.spec.check(graph)
         if source is not None and source.dataset == "store":
@@ -186,6 +196,17 @@ class RunData:
             return Loaded(graph, given, node_ids)
         cells = {key: source.options[key] for key in _CELLS if key in source.options}
         return Loaded(graph, given, node_ids, source.options.get("directed", False), cells)
+
+    def _whole_graphs(self, given: GraphSet) -> Loaded:
+        if self.spec.unit != "graph":
+            raise UsageError(
+                f"the model predicts nodes of one graph, got {given.num_graphs} whole graphs"
+            )
+        graphs = self.spec.prepare_graphs(given)
+        self.spec.check_graphs(graphs)
+        ids = graphs.targets.node_ids
+        node_ids = None if ids is None else lambda start, stop: ids[start:stop]
+        return Loaded(graphs.targets, given.targets, node_ids, graphs=graphs)
 
     def load_labels(self, data: NewData, source: GraphSource | None, *, needed: bool) -> Loaded:
         """The graph with its labels; without, if new tables have labels that cannot be read.

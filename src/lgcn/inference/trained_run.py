@@ -134,6 +134,11 @@ class TrainedRun:
             if self.spec.task == "regression":
                 raise UsageError("abstain_below is for classes, and the model predicts a number")
 
+    def check_nodes(self, what: str) -> None:
+        """Raises UsageError if the model predicts whole graphs, for which something is missing."""
+        if self.spec.unit == "graph":
+            raise UsageError(f"{what} are for models of nodes, and {self.folder} predicts graphs")
+
     def result(self) -> dict[str, Any]:
         """What the training measured: scores, epochs, calibration, history."""
         return self._run.result()
@@ -219,7 +224,8 @@ class TrainedRun:
     ) -> Tensor:
         """The scores of every node before softmax or sigmoid, [nodes, classes].
 
-        For a regression, the predicted numbers, [nodes].
+        For a regression, the predicted numbers, [nodes]. A model of whole graphs gives one row per
+        graph.
 
         Args:
             memory: Memory that this may take, for example `"2GB"`: the graph is then computed
@@ -230,7 +236,7 @@ class TrainedRun:
         _check_memory(memory)
         source = self._data.source(data, Labels.IGNORED)
         model = self.model()
-        scores = _scores(model, self._data.load(data, source).graph, memory, on_progress)
+        scores = _scores_of(model, self._data.load(data, source), memory, on_progress)
         return self.spec.values(scores[:]) if self.spec.task == "regression" else scores
 
     def scored_graph(
@@ -242,6 +248,8 @@ class TrainedRun:
     ) -> ScoredGraph:
         """The graph with its scores, ids and split, read once and computed once.
 
+        Whole graphs are one row each, without edges.
+
         Args:
             memory, on_progress: See `predict`.
             **data: New data, see `NewData`. (default: the graph of the training)
@@ -252,7 +260,7 @@ class TrainedRun:
         loaded = self._data.load_labels(data, source, needed=False)
         self._data.check_unchanged(loaded.graph, data, source)
         split = self._data.split(loaded.graph, data, source)
-        scores = _scores(model, loaded.graph, memory, on_progress)
+        scores = _scores_of(model, loaded, memory, on_progress)
         own = self._data.is_own(data, source)
         return ScoredGraph(loaded.graph, scores, loaded.node_ids, split, own)
 
@@ -350,7 +358,9 @@ class TrainedRun:
 
         embeddings_format(path)
         found, loaded = self._embed(data, layer, memory, on_progress)
-        write_embeddings(found, path, node_ids=loaded.node_ids, on_progress=on_progress)
+        write_embeddings(
+            found, path, node_ids=loaded.node_ids, on_progress=on_progress, unit=self.spec.unit
+        )
         return found.shape[0], found.shape[1]
 
     def evaluate(self, **data: Unpack[NewData]) -> Evaluation:
@@ -363,16 +373,20 @@ class TrainedRun:
             **data: New data, see `NewData`. (default: the graph of the training)
         """
         source = self._data.source(data, Labels.REQUIRED)
-        from lgcn.inference.evaluation import evaluate_graph, scoring_of
+        from lgcn.inference.evaluation import evaluate_graph, evaluate_scored, scoring_of
 
         model = self.model()
-        graph = self._data.load(data, source).graph
+        loaded = self._data.load(data, source)
+        graph = loaded.graph
         self._data.check_unchanged(graph, data, source)
         if are_tables(data):
             known = ~graph.unlabelled()
             graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
         stored = (self.metrics() or {}) if self._data.is_own(data, source) else {}
         baselines = stored.get("baselines")
+        if loaded.graphs is not None:
+            scored = [(graph, _scores_of(model, loaded, None, None))]
+            return evaluate_scored(scored, graph.name, scoring_of(self), self.interval, baselines)
         return evaluate_graph(model, graph, scoring_of(self), self.interval, baselines)
 
     def explain(
@@ -413,6 +427,7 @@ class TrainedRun:
             scored: A graph that `scored_graph` gave, which is not read again. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
         """
+        self.check_nodes("explanations")
         source = None if scored is not None else self._data.source(data, Labels.IGNORED)
         from lgcn.inference.explanations import RunExplainer
 
@@ -449,7 +464,7 @@ class TrainedRun:
         if truth:
             known = Truth.of(loaded.graph, self._data.split(loaded.graph, data, source))
         return self.decision(abstain_below).tables(
-            _scores(model, loaded.graph, memory, on_progress),
+            _scores_of(model, loaded, memory, on_progress),
             node_ids=loaded.node_ids,
             nodes=loaded.graph.unlabelled() if unlabelled_only else None,
             truth=known,
@@ -463,6 +478,12 @@ class TrainedRun:
         source = self._data.source(data, Labels.IGNORED)
         model = self.model()
         loaded = self._data.load(data, source)
+        if loaded.graphs is not None:
+            if layer != -1:
+                raise UsageError(f"layer must be -1 for whole graphs, got {layer}")
+            from lgcn.training.graph_scores import score_graphs
+
+            return score_graphs(model, loaded.graphs, embed=True, on_progress=on_progress), loaded
         return embeddings(model, loaded.graph, layer, memory, on_progress), loaded
 
 
@@ -486,6 +507,17 @@ def embeddings(
 def _check_memory(memory: str | int | None) -> None:
     if memory is not None:
         parse_memory(memory)
+
+
+def _scores_of(
+    model: Module, loaded: Loaded, memory: str | int | None, on_progress: OnProgress | None
+) -> Tensor:
+    """The scores of the nodes, or of whole graphs if these are predicted."""
+    if loaded.graphs is None:
+        return _scores(model, loaded.graph, memory, on_progress)
+    from lgcn.training.graph_scores import score_graphs
+
+    return score_graphs(model, loaded.graphs, on_progress=on_progress)
 
 
 def _scores(

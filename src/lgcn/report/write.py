@@ -64,6 +64,7 @@ def write_report(
     whole_number("sample", sample, MIN_SAMPLE, MAX_SAMPLE)
     if isinstance(run, str | Path):
         run = load_run(run)
+    run.check_nodes("reports")
     target = run.folder / "report.html" if path is None else Path(path)
     check_page_path(target)
     check_writable(target, follow=path is not None)

@@ -77,6 +77,7 @@ class ServedRun:
         on_progress: OnProgress | None = None,
         **data: Any,
     ) -> None:
+        run.check_nodes("the service's answers")
         self.run = run
         self.data = {key: value for key, value in data.items() if value is not None}
         self.memory = memory

@@ -232,16 +232,27 @@ class ModelSpec:
 
     def check(self, graph: Graph) -> None:
         """Raises UsageError if the graph does not fit."""
+        self._check_features(graph)
+        self._check_labels(graph)
+
+    def check_graphs(self, graphs: GraphSet) -> None:
+        """Raises UsageError if whole graphs do not fit."""
+        self._check_features(graphs.graph)
+        self._check_labels(graphs.targets)
+
+    def _check_features(self, graph: Graph) -> None:
         if graph.num_features != self.num_features:
             raise UsageError(
                 f"the model wants {self.num_features} features per node, "
                 f"{graph.name} has {graph.num_features}"
             )
+
+    def _check_labels(self, graph: Graph) -> None:
         if graph.y is not None and graph.task != self.task:
-            raise UsageError(
-                f"the model predicts {NODES_HAVE[self.task]}, "
-                f"{graph.name} has {NODES_HAVE[graph.task]}"
+            wants, has = (
+                NODES_HAVE[task].replace("node", self.unit) for task in (self.task, graph.task)
             )
+            raise UsageError(f"the model predicts {wants}, {graph.name} has {has}")
         if graph.y is not None and graph.num_classes > self.num_classes:
             raise UsageError(
                 f"the model knows {self.num_classes} classes, {graph.name} has {graph.num_classes}"

@@ -36,6 +36,7 @@ def run_metrics(
 
     ==============  ==============================================================================
     ``metric``      name of the metric that was chosen
+    ``unit``        what has labels: ``"node"`` or ``"graph"``
     ``splits``      the report of each split, see `lgcn.training.score_report`
     ``baselines``   see `lgcn.training.simple_models`; ``None`` if they were not computed
     ``summary``     what the graph adds, in one sentence; ``None`` without baselines
@@ -59,11 +60,12 @@ def run_metrics(
     found: dict[str, Any] = {
         "format": FORMAT,
         "metric": scoring.metric,
+        "unit": scoring.spec.unit,
         "splits": splits,
         "baselines": baselines,
     }
     found["summary"] = graph_adds(found)
-    found["warnings"] = [*never_predicted(splits), *_no_better(found)]
+    found["warnings"] = [*never_predicted(splits, scoring.spec.unit), *_no_better(found)]
     for text in found["warnings"]:
         warnings.warn(text, stacklevel=3)
     return found
@@ -82,6 +84,7 @@ def _baselines(graph: Graph, settings: Settings, scoring: Scoring) -> dict[str, 
             seed=settings.seed,
             weight=loss_weight(graph, settings.optimisation.class_weight),
             tune=Scoring.of(settings, scoring.spec).threshold == "tuned",
+            unit=scoring.spec.unit,
         )
     except KeyboardInterrupt:
         warnings.warn("stopped before the baselines were complete; the run is saved", stacklevel=4)
@@ -90,10 +93,14 @@ def _baselines(graph: Graph, settings: Settings, scoring: Scoring) -> dict[str, 
     return None
 
 
-def never_predicted(splits: Mapping[str, Any]) -> list[str]:
+def never_predicted(splits: Mapping[str, Any], unit: str = "node") -> list[str]:
     """A warning for the classes that have nodes, but are never predicted.
 
     It looks at the test nodes if there are any, else at the validation nodes.
+
+    Args:
+        splits: The reports of the splits.
+        unit: What has labels. (default: ``"node"``)
     """
     split = main_split(splits)
     if split is None or not splits[split].get("never_predicted"):
@@ -106,7 +113,7 @@ def never_predicted(splits: Mapping[str, Any]) -> list[str]:
     nodes = sum(row["support"] for row in splits[split]["per_class"] if row["class"] in set(names))
     return [
         f"the {kind} {shown}{more} {'is' if len(names) == 1 else 'are'} never predicted, but "
-        f"{nodes} {SPLIT_NAMES[split]} nodes have {'it' if len(names) == 1 else 'them'}"
+        f"{nodes} {SPLIT_NAMES[split]} {unit}s have {'it' if len(names) == 1 else 'them'}"
     ]
 
 
@@ -124,14 +131,19 @@ def graph_adds(metrics: Mapping[str, Any]) -> str | None:
     metric = metrics["metric"]
     facts = FACTS[metric]
     alone = bool(metrics["baselines"]["features"])
-    subject, what = ("The graph", "the features alone") if alone else ("The model", "the baseline")
+    unit = metrics.get("unit", "node")  # metrics of earlier versions have none
+    subject, what = "The model", "the baseline"
+    if alone and unit == "graph":
+        what = "sizes and mean features"
+    elif alone:
+        subject, what = "The graph", "the features alone"
     if facts.is_share:
         size = f"{100 * abs(ours - theirs):.1f} points of {metric}"
         shown = f"{100 * ours:.1f} against {100 * theirs:.1f}"
     else:
         size = f"{metric_text(metric, abs(ours - theirs))} of {metric}"
         shown = f"{metric_text(metric, ours)} against {metric_text(metric, theirs)}"
-    details = f"({shown}, {other}; {SPLIT_NAMES[split]} nodes)"
+    details = f"({shown}, {other}; {SPLIT_NAMES[split]} {unit}s)"
     if size.startswith(("0.0 ", "0.000 ")):
         return f"{subject} adds nothing in {metric} to {what} {details}."
     if (ours > theirs) == facts.greater_is_better:
@@ -147,7 +159,8 @@ def _noise(metrics: Mapping[str, Any], ours: float, theirs: float, split: str) -
         return ""
     nodes = metrics["splits"][split]["nodes"]
     error = math.sqrt((ours * (1 - ours) + theirs * (1 - theirs)) / nodes)
-    return f", within the standard error of {nodes} nodes" if abs(ours - theirs) < error else ""
+    unit = metrics.get("unit", "node")
+    return f", within the standard error of {nodes} {unit}s" if abs(ours - theirs) < error else ""
 
 
 def _no_better(metrics: Mapping[str, Any]) -> list[str]:
@@ -161,7 +174,7 @@ def _no_better(metrics: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"the model is no better than the {other}: {metric} is {metric_text(metric, ours)} against "
-        f"{metric_text(metric, theirs)} on {SPLIT_NAMES[split]} nodes"
+        f"{metric_text(metric, theirs)} on {SPLIT_NAMES[split]} {metrics.get('unit', 'node')}s"
     ]
 
 

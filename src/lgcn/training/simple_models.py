@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from lgcn.graph import Graph
+    from lgcn.utils.choices import Unit
 
 Array = np.ndarray[Any, Any]
 # Gives probabilities or values of the nodes of a split.
@@ -62,7 +63,13 @@ class Data:
 
 
 def simple_models(
-    graph: Graph, metric: str, *, seed: int = 0, weight: Tensor | None = None, tune: bool = False
+    graph: Graph,
+    metric: str,
+    *,
+    seed: int = 0,
+    weight: Tensor | None = None,
+    tune: bool = False,
+    unit: Unit = "node",
 ) -> dict[str, Any]:
     """Scores of the simple models on the validation and test nodes, as JSON can hold them.
 
@@ -82,6 +89,7 @@ def simple_models(
         weight: Weight of each node in training. (default: all equal)
         tune: For two classes, choose the decision threshold on the validation nodes.
             (default: ``False``)
+        unit: What the nodes stand for. (default: ``"node"``)
     """
     import torch
     from threadpoolctl import threadpool_limits
@@ -94,7 +102,7 @@ def simple_models(
     threads = min(THREADS, torch.get_num_threads()) if _size(data) > SMALL else 1
     with threadpool_limits(limits=threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a limited number of iterations is on purpose
-        found["majority"] = _majority(data, graph)
+        found["majority"] = _majority(data, graph, unit)
         best: tuple[float, str, dict[str, Any], Predict] | None = None
         threshold = best_at = None
         for name, fit in _candidates(data, graph, seed):
@@ -115,7 +123,7 @@ def simple_models(
             found["features"] = {"name": name, "val": val}
             if "test" in data.y:
                 found["features"]["test"] = _scores(data, predict, "test", graph, best_at)
-    found["limits"] = data.limits
+    found["limits"] = [text.replace("node", unit) for text in data.limits]
     found["seconds"] = time.perf_counter() - started
     return found
 
@@ -186,10 +194,11 @@ def _matrix(x: Any) -> Any:
     return x.numpy()
 
 
-def _majority(data: Data, graph: Graph) -> dict[str, Any]:
+def _majority(data: Data, graph: Graph, unit: Unit) -> dict[str, Any]:
     y, task = data.y["train"], graph.task
     if task == "regression":
-        typical, name = np.array([np.average(y, weights=data.weight)]), "mean of the training nodes"
+        typical = np.array([np.average(y, weights=data.weight)])
+        name = f"mean of the training {unit}s"
     elif task == "multilabel":
         typical, name = (y > 0.5).mean(axis=0), "most frequent labels"
     else:
