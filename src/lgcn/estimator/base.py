@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.estimator import saved as estimator_files
+from lgcn.estimator.fitting import flat_settings, keep_history, seed_of
 from lgcn.estimator.inputs import (
     Array,
     as_features,
@@ -37,7 +37,6 @@ from lgcn.graph import Graph
 from lgcn.inference import embed, predict
 from lgcn.training import ModelSpec, Result, Settings, train
 from lgcn.training.portfolio.choice import label_members, wants_several
-from lgcn.training.settings import flatten
 from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
@@ -72,6 +71,8 @@ class LGCNEstimator(  # type: ignore[call-arg]
     settings_: Settings
     validation_scores_: list[float | None]
     _spec: ModelSpec
+
+    unit: ClassVar[str] = "node"  # what is predicted
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
@@ -165,7 +166,7 @@ class LGCNEstimator(  # type: ignore[call-arg]
         """
         warm = self.warm_start and hasattr(self, "model_")
         self.directed_ = directed
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         chosen = self._chosen(seed, warm)
         whole, nodes, labels = self._read(X, y, edges, graph, warm)
         counted = labels
@@ -349,26 +350,11 @@ class LGCNEstimator(  # type: ignore[call-arg]
 
     def _keep_history(self, history: list[dict[str, Any]]) -> None:
         self.leaderboard_ = self.result_.get("leaderboard", [])
-        self.history_ = history
-        self.loss_curve_ = [epoch["train_loss"] for epoch in history]
-        self.validation_scores_ = [epoch["val_score"] for epoch in history]
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            check_random_state(self.random_state)  # refuses negative ones
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        keep_history(self, history)
 
     def _chosen(self, seed: int, warm: bool) -> Settings:
-        further = flatten(self.settings or {})
-        for key, argument in (("seed", "random_state"), ("dataset", "X"), ("dataset_options", "X")):
-            if key in further:
-                raise UsageError(f"settings must not have {key}: pass it as {argument}")
         given = {key: getattr(self, key) for key in self.get_params() if key not in OWN}
-        given = {key: value for key, value in given.items() if value is not None}
-        for key, value in given.items():
-            given[key] = value.item() if isinstance(value, np.generic) else value
-        settings = {**further, **given, "dataset": "tables", "seed": seed}
+        settings = flat_settings(given, self.settings or {}, "tables", seed)
         if warm:  # what depends on the first graph stays, or the weights would not fit
             before = self.settings_
             settings.setdefault("labels", "many" if before.labels == "many" else "few")

@@ -6,28 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from scipy.special import logit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from torch import Tensor
 
 from lgcn.estimator.base import LGCNEstimator
+from lgcn.estimator.class_outputs import ClassOutputs
 from lgcn.estimator.inputs import Array
-from lgcn.estimator.saved import read_classes
-from lgcn.estimator.targets import Targets, graph_targets, read_targets
-from lgcn.estimator.weights import name_class_weight
-from lgcn.graph import Graph
-from lgcn.training.calibration import decide, probabilities
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lgcn.inference import TrainedRun
-    from lgcn.training import ModelSpec, Settings
 
-
-class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
+class LGCNClassifier(ClassOutputs, ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
     r"""An LGCN that classifies the nodes of a graph, as a scikit-learn estimator.
 
     An argument that is `None` has the default for your own data, which `lgcn settings --dataset
@@ -103,13 +93,6 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         multi_label_: Whether a node can have several labels.
     """
 
-    classes_: Array
-    label_names_: tuple[str, ...]
-    multi_label_: bool
-    temperature_: float
-    threshold_: float | None
-
-    _tasks = ("classification", "multilabel")
     _wanted_y = "one label per node, -1 if it is unknown"
 
     def __init__(
@@ -206,17 +189,7 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         Args:
             X, edges: See `predict`.
         """
-        logits = self._logits(*self._other(X, edges))
-        scores = (logits.double() / self.temperature_).cpu().numpy()
-        if not self.multi_label_ and scores.shape[1] == 2:
-            threshold = 0.5 if self.threshold_ is None else self.threshold_
-            odds = scores[:, 1] - scores[:, 0] - np.clip(logit(threshold), -100, 100)
-            # The sign is that of predict, whatever the rounding.
-            second = self._classes_of(logits) == self.classes_[1]
-            size = np.maximum(np.abs(odds), np.finfo(np.float32).tiny)
-            scores = np.where(second, size, -size)
-        found: Array = scores.astype(np.float32)
-        return found
+        return self._decision_scores(self._logits(*self._other(X, edges)))
 
     def score(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, edges: Any = None
@@ -257,7 +230,7 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
         ids = np.arange(graph.num_nodes) if graph.node_ids is None else graph.node_ids
         return predictions(
             self._logits(graph, nodes),
-            self.label_names_ if self.multi_label_ else self.classes_.tolist(),
+            self._names_in_tables(),
             multi_label=self.multi_label_,
             temperature=self.temperature_,
             threshold=self.threshold_,
@@ -266,35 +239,6 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             truth=self._known(graph, nodes, truth),
         )
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def _read_y(self, y: Any, fitted: bool) -> Targets:
-        return read_targets(y, self.classes_ if fitted else None)
-
-    def _targets_of(self, graph: Graph, fitted: bool) -> Targets:
-        return graph_targets(graph, self.classes_ if fitted else None)
-
-    def _with_targets(self, graph: Graph, targets: Targets) -> Graph:
-        names = graph.label_names if targets.y.ndim == 2 else None
-        if names is None or len(names) != len(targets.classes):
-            names = tuple(str(label) for label in targets.classes.tolist())
-        return replace(graph, y=torch.from_numpy(targets.y), label_names=names)
-
-    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings:
-        assert graph.label_names is not None
-        weights = name_class_weight(self.class_weight, targets.classes, graph.label_names)
-        return settings if weights is None else settings.replace(class_weight=weights)
-
-    def _keep(self, targets: Targets) -> None:
-        self.classes_ = targets.classes
-        self.multi_label_ = self._spec.multi_label
-        self.label_names_ = self._spec.class_names
-        self.temperature_ = self.result_["temperature"]
-        self.threshold_ = self.result_["threshold"]
-
     def _explained_as(self) -> dict[str, Any]:
         names = self.label_names_ if self.multi_label_ else map(str, self.classes_.tolist())
         return {
@@ -302,35 +246,3 @@ class LGCNClassifier(ClassifierMixin, LGCNEstimator):  # type: ignore[misc]
             "temperature": self.temperature_,
             "threshold": self.threshold_,
         }
-
-    def _restore(self, run: TrainedRun) -> None:
-        self.multi_label_ = run.spec.multi_label
-        self.label_names_ = run.class_names
-        self.temperature_ = run.temperature
-        two_classes = run.spec.num_classes == 2 and not run.spec.multi_label
-        self.threshold_ = run.threshold if two_classes else None
-        if self.multi_label_:
-            self.classes_ = np.arange(run.spec.num_classes)
-        else:
-            self.classes_ = np.array(run.class_names)
-
-    def _to_json(self) -> dict[str, Any]:
-        classes = self.classes_.tolist()
-        return {"classes": {"type": type(classes[0]).__name__, "values": classes}}
-
-    @classmethod
-    def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
-        return {"classes_": read_classes(stored["classes"], spec.num_classes)}
-
-    def _chances(self, logits: Tensor) -> Tensor:
-        """The calibrated probabilities."""
-        return probabilities(logits, self.multi_label_, self.temperature_)
-
-    def _classes_of(self, logits: Tensor) -> Array:
-        chances = self._chances(logits)
-        found: Array
-        if self.multi_label_:
-            found = (chances > 0.5).long().cpu().numpy()
-        else:
-            found = self.classes_[decide(chances, self.threshold_).cpu().numpy()]
-        return found

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch import Tensor
 
-from lgcn.errors import UsageError
 from lgcn.estimator.base import LGCNEstimator
 from lgcn.estimator.inputs import Array
-from lgcn.estimator.targets import Targets, graph_numbers, read_numbers
+from lgcn.estimator.number_outputs import NumberOutputs
 from lgcn.graph import Graph
-from lgcn.training.scoring import conformal_half_width
-from lgcn.utils.numbers import real_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lgcn.inference import TrainedRun
-    from lgcn.training import ModelSpec
 
-
-class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
+class LGCNRegressor(NumberOutputs, RegressorMixin, LGCNEstimator):  # type: ignore[misc]
     r"""An LGCN that predicts a number for each node of a graph, as a scikit-learn estimator.
 
     `y` holds one number per node. NaN and `None` mark nodes without one; -1 is a number like any
@@ -56,9 +48,6 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
         settings_, result_: See `lgcn.LGCNClassifier`.
     """
 
-    interval_: dict[str, float | None]
-
-    _tasks = ("regression",)
     _wanted_y = "one number per node, NaN if it is unknown"
 
     def predict(self, X: Any = None, edges: Any = None) -> Array:
@@ -125,46 +114,11 @@ class LGCNRegressor(RegressorMixin, LGCNEstimator):  # type: ignore[misc]
         found: Array = self._spec.values(self._logits(graph, nodes)).cpu().numpy()
         return found
 
-    def _half_width(self, level: float | None) -> float:
-        """Half the width of the intervals."""
-        if level is None or level == self.interval_["level"]:
-            half = self.interval_["half_width"]
-        else:
-            level = real_number("level", level, 0, 1)
-            if level in (0, 1):
-                raise UsageError(f"level must be above 0 and below 1, got {level:g}")
-            if self.graph_ is None:
-                raise UsageError(
-                    f"level must be {self.interval_['level']:g} in a loaded estimator, which does "
-                    f"not have the validation nodes, got {level:g}"
-                )
-            val, y = self.graph_.val_mask, self.graph_.y
-            assert val is not None
-            assert y is not None
-            residuals = y.numpy()[val.numpy()] - self.predict(val)
-            half = conformal_half_width(torch.from_numpy(residuals), level)
-        return np.inf if half is None else half
-
-    def _read_y(self, y: Any, fitted: bool) -> Targets:
-        return read_numbers(y)
-
-    def _targets_of(self, graph: Graph, fitted: bool) -> Targets:
-        return graph_numbers(graph)
-
-    def _with_targets(self, graph: Graph, targets: Targets) -> Graph:
-        return replace(graph, y=torch.from_numpy(targets.y), label_names=None)
-
-    def _keep(self, targets: Targets) -> None:
-        self.interval_ = self.result_["interval"]
-
-    def _restore(self, run: TrainedRun) -> None:
-        assert run.interval is not None  # it is a regression
-        level, half_width = run.interval
-        self.interval_ = {"level": level, "half_width": half_width}
-
-    def _to_json(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def _from_json(cls, stored: dict[str, Any], spec: ModelSpec) -> dict[str, Any]:
-        return {}
+    def _validation_residuals(self) -> Array | None:
+        if self.graph_ is None:
+            return None
+        val, y = self.graph_.val_mask, self.graph_.y
+        assert val is not None
+        assert y is not None
+        found: Array = y.numpy()[val.numpy()] - self.predict(val)
+        return found

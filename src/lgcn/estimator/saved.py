@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from lgcn.errors import CheckpointError, UsageError
+from lgcn.estimator.fitting import keep_history
 from lgcn.inference.trained_run import load_run
 from lgcn.training import ModelSpec, Run
 from lgcn.training.portfolio.ensemble import Ensemble
@@ -46,7 +47,7 @@ def save(estimator: Any, folder: Path) -> None:
         "params": params,
         **estimator._to_json(),
         "feature_names_in": None if names is None else names.tolist(),
-        "has_edges": estimator.has_edges_,
+        "has_edges": getattr(estimator, "has_edges_", True),
         "directed": estimator.directed_,
     }
     run = Run(folder)
@@ -84,11 +85,13 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     """An estimator of class `kind` from a folder; all of its files are checked."""
     run = load_run(folder)
     settings, spec = run.settings, run.spec
-    if spec.task not in kind._tasks:
-        other = "LGCNRegressor" if spec.task == "regression" else "LGCNClassifier"
+    if spec.task not in kind._tasks or spec.unit != kind.unit:
+        family = "Graph" if spec.unit == "graph" else "LGCN"
+        other = family + ("Regressor" if spec.task == "regression" else "Classifier")
+        of_graphs = " of whole graphs" if spec.unit == "graph" else ""
         raise UsageError(
-            f"{folder} must hold a {kind.__name__}, it holds a model for {spec.task}: use "
-            f"lgcn.{other}.load"
+            f"{folder} must hold a {kind.__name__}, it holds a model for {spec.task}{of_graphs}: "
+            f"use lgcn.{other}.load"
         )
     model = run.model()
     result = run.result()
@@ -126,17 +129,22 @@ def load(kind: Any, folder: Path, device: str | None) -> Any:
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     estimator.encoder_ = run.encoder()
-    estimator.graph_ = None
-    estimator.has_edges_ = has_edges
+    if spec.unit == "graph":
+        estimator.graphs_ = None
+    else:
+        estimator.graph_ = None
+        estimator.has_edges_ = has_edges
     estimator.directed_ = directed
     estimator.settings_ = settings
     place = settings.hardware.device if device is None else device
     estimator.model_ = model.to(pick_device(place))
     estimator.result_ = {key: value for key, value in result.items() if key != "history"}
     try:
-        estimator._keep_history(read_history(result))
+        keep_history(estimator, read_history(result))
     except ValueError as error:
         raise CheckpointError(f"{folder / 'result.json'} is damaged: {error}") from error
+    if spec.unit == "node":
+        estimator.leaderboard_ = []
     if isinstance(model, Ensemble):
         estimator.leaderboard_ = [vars(entry) for entry in EnsembleFile.read(Run(folder)).entries]
     estimator.n_iter_ = result.get("epochs")

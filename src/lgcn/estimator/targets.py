@@ -14,6 +14,7 @@ from torch import Tensor
 from lgcn.errors import UsageError
 from lgcn.graph import SPLITS, Graph
 from lgcn.graph.splits import fraction_split
+from lgcn.utils.choices import Unit
 from lgcn.utils.numbers import real_number
 
 Array = np.ndarray[Any, Any]
@@ -209,7 +210,11 @@ def graph_numbers(graph: Graph) -> Targets:
 
 
 def split_masks(
-    graph: Graph | None, labels: Targets, validation_fraction: float, seed: int
+    graph: Graph | None,
+    labels: Targets,
+    validation_fraction: float,
+    seed: int,
+    unit: Unit = "node",
 ) -> dict[str, Any]:
     """The masks of training, validation and test nodes.
 
@@ -218,6 +223,7 @@ def split_masks(
         labels: The labels of all nodes.
         validation_fraction: See `lgcn.LGCNClassifier`.
         seed: Seed for drawing validation nodes.
+        unit: What the nodes stand for. (default: `"node"`)
     """
     known = torch.from_numpy(labels.known)
     train, val, test = (None if graph is None else graph.mask(split) for split in SPLITS)
@@ -227,7 +233,7 @@ def split_masks(
     if val is None or not bool(val.any()):
         fraction = real_number("validation_fraction", validation_fraction, 0, 1)
         if fraction == 1:
-            raise UsageError("validation_fraction must leave nodes to train on, got 1")
+            raise UsageError(f"validation_fraction must leave {unit}s to train on, got 1")
         if fraction == 0:
             val = train
         else:
@@ -242,8 +248,8 @@ def split_masks(
                     else "no class has enough labels"
                 )
                 raise UsageError(
-                    f"{few} to spare one for validation: label more nodes, or validate on the "
-                    "training nodes with validation_fraction=0"
+                    f"{few} to spare one for validation: label more {unit}s, or validate on "
+                    f"the training {unit}s with validation_fraction=0"
                 )
     return {"train_mask": train, "val_mask": val, "test_mask": test}
 

@@ -1,0 +1,291 @@
+"""What the estimators over lists of graphs share: settings, inputs, fit, embeddings, saving."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+from torch.nn import Module
+
+from lgcn.errors import UsageError
+from lgcn.estimator import saved as estimator_files
+from lgcn.estimator.fitting import keep_history, seed_of, settings_of
+from lgcn.estimator.inputs import Array
+from lgcn.estimator.targets import Targets, split_masks
+from lgcn.estimator.weights import as_float32, read_sample_weight
+from lgcn.graph import Graph, GraphSet
+from lgcn.training import ModelSpec, Settings, train
+from lgcn.training.graph_scores import score_graphs
+from lgcn.utils.progress import epoch_progress
+
+if TYPE_CHECKING:
+    from lgcn.inference import TrainedRun
+    from lgcn.inference.truth import Truth
+    from lgcn.tables.encoder import FeatureEncoder
+
+# Constructor arguments that are not settings of the training, or have another name there.
+OWN = ("class_weight", "settings", "validation_fraction", "random_state", "verbose", "batch_size")
+
+
+class GraphEstimator(  # type: ignore[call-arg]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    ABC,
+    auto_wrap_output_keys=None,  # scikit-learn's wrapper does not allow X to be omitted
+):
+    """The common part of `lgcn.GraphClassifier` and `lgcn.GraphRegressor`."""
+
+    directed_: bool
+    encoder_: FeatureEncoder | None
+    graphs_: GraphSet | None
+    history_: list[dict[str, Any]]
+    loss_curve_: list[float]
+    model_: Module
+    n_features_in_: int
+    n_iter_: int
+    result_: dict[str, Any]
+    settings_: Settings
+    validation_scores_: list[float | None]
+    _spec: ModelSpec
+
+    unit: ClassVar[str] = "graph"  # what is predicted
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(auto_wrap_output_keys=None, **options)
+
+    def __init__(
+        self,
+        k: int | None = None,
+        *,
+        hidden_channels: int | None = None,
+        num_layers: int | None = None,
+        dropout: float | None = None,
+        readout: str | None = None,
+        pooling: str | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        batch_size: int | None = None,
+        max_epochs: int | None = None,
+        patience: int | None = None,
+        metric: str | None = None,
+        structural_features: bool | str | None = None,
+        device: str | None = None,
+        settings: dict[str, Any] | None = None,
+        validation_fraction: float = 0.2,
+        random_state: Any = None,
+        verbose: bool | None = None,
+    ) -> None:
+        self.k = k
+        self.hidden_channels = hidden_channels
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.readout = readout
+        self.pooling = pooling
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.metric = metric
+        self.structural_features = structural_features
+        self.device = device
+        self.settings = settings
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, directed: bool = False
+    ) -> Self:
+        """Trains the network.
+
+        Args:
+            X: The graphs: a list of PyG's `Data`, of NetworkX graphs or of `lgcn.Graph`; or an
+                `lgcn.GraphSet`, whose splits are used if it has any.
+            y: One target per graph, see the class. (default: those that the graphs hold)
+            sample_weight: One weight per graph, at least 0, in the training loss. A graph of weight
+                0 is neither trained on nor drawn for validation. (default: all one)
+            directed: Whether only an edge's target aggregates from its source. It also holds for
+                later graphs. An `lgcn.Graph` stays as it is. (default: `False`)
+        """
+        self.directed_ = directed
+        self.encoder_ = None
+        seed = seed_of(self.random_state)
+        graphs = self._read(X, labels=y is None)
+        if y is None:
+            targets = self._targets_of(graphs.targets, False)
+        else:
+            targets = self._read_y(y, False)
+            check_consistent_length(range(len(graphs)), targets.y)
+        counted, known = targets, graphs.targets
+        if sample_weight is not None:
+            weight = read_sample_weight(sample_weight, len(graphs))
+            graphs = graphs.with_targets(sample_weight=as_float32(weight))
+            counted = targets._replace(known=targets.known & (weight > 0))
+        masks = split_masks(
+            known if y is None else None, counted, self.validation_fraction, seed, "graph"
+        )
+        labelled = self._with_targets(graphs.targets, targets)
+        graphs = GraphSet(graphs.graph, labelled).with_targets(**masks)
+        chosen = self._for_targets(self._chosen(seed), targets, graphs.targets)
+        limits = chosen.optimisation
+        with epoch_progress(limits.max_epochs, limits.patience, show=self.verbose) as progress:
+            start = None if progress is None else progress.start
+            result = train(graphs, chosen, on_epoch=progress, on_start=start)
+        self.encoder_ = graphs.graph.encoder
+        self.graphs_ = graphs
+        self.n_features_in_ = graphs.num_features
+        self.settings_ = chosen
+        self.model_ = result.model
+        self.result_ = result.record
+        keep_history(self, result.history)
+        self.n_iter_ = result.record["epochs"]
+        self._spec = result.spec
+        self._keep(targets)
+        return self
+
+    def transform(self, X: Any = None) -> Array:
+        """The embeddings of graphs: what the classifier sees of each.
+
+        Args:
+            X: Graphs as in `fit`. (default: those of the fit)
+        """
+        graphs = self._spec.prepare_graphs(self._other(X))
+        found: Array = score_graphs(self.model_, graphs, embed=True).numpy()
+        return found
+
+    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
+        """`fit`, then the embeddings of the graphs."""
+        return self.fit(X, y, **options).transform()
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the fitted estimator, without its graphs, to a folder; replaces an earlier one.
+
+        It is a run folder as `lgcn train` writes it, with one more file. It holds no pickles.
+        """
+        check_is_fitted(self)
+        estimator_files.save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> Self:
+        """The estimator that `save` or `lgcn train --graphs` wrote; every file is checked.
+
+        Args:
+            folder: The folder.
+            device: Where to compute. (default: the `device` of the fit)
+        """
+        estimator: Self = estimator_files.load(cls, Path(folder), device)
+        return estimator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # but a list of graphs
+        tags.transformer_tags.preserves_dtype = []  # embeddings are float32
+        return tags
+
+    # What a classifier and a regressor do in their own way, see `lgcn.estimator.class_outputs`.
+
+    @abstractmethod
+    def _read_y(self, y: Any, fitted: bool) -> Targets: ...
+
+    @abstractmethod
+    def _targets_of(self, graph: Graph, fitted: bool) -> Targets: ...
+
+    @abstractmethod
+    def _with_targets(self, graph: Graph, targets: Targets) -> Graph: ...
+
+    @abstractmethod
+    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings: ...
+
+    @abstractmethod
+    def _keep(self, targets: Targets) -> None: ...
+
+    @abstractmethod
+    def _restore(self, run: TrainedRun) -> None: ...
+
+    @property
+    def graph_(self) -> Graph | None:
+        """The graphs of the fit as one graph."""
+        return None if self.graphs_ is None else self.graphs_.graph
+
+    def _chosen(self, seed: int) -> Settings:
+        given = {key: getattr(self, key) for key in self.get_params() if key not in OWN}
+        given["graphs_per_batch"] = self.batch_size
+        further = {"model": "graph_lgcn", **(self.settings or {})}
+        return settings_of(given, further, "graphs", seed)
+
+    def _read(self, X: Any, *, labels: bool) -> GraphSet:
+        """The graphs, with the labels that they hold if these are asked for."""
+        if isinstance(X, GraphSet):
+            return X if labels else X.with_targets(y=None, label_names=None)
+        if isinstance(X, np.ndarray):
+            X = X.tolist()
+        from lgcn.tables.graph_lists import graphs_from_list
+
+        found = graphs_from_list(
+            X,
+            own_labels=labels,
+            directed=self.directed_,
+            encoder=self.encoder_,
+            task="regression" if self._tasks == ("regression",) else "classification",
+        )
+        return found.with_targets(train_mask=None, val_mask=None, test_mask=None)
+
+    _tasks: ClassVar[tuple[str, ...]]
+
+    def _other(self, X: Any) -> GraphSet:
+        """The graphs to predict."""
+        check_is_fitted(self)
+        if X is None:
+            if self.graphs_ is None:
+                raise UsageError("X must be graphs: a loaded estimator has none of its own")
+            return self.graphs_
+        graphs = self._read(X, labels=False)
+        if graphs.num_features != self.n_features_in_:
+            raise UsageError(
+                f"the graphs of X have {graphs.num_features} features per node, but "
+                f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        return graphs
+
+    def _logits(self, graphs: GraphSet) -> Tensor:
+        """What the network gives for graphs."""
+        return score_graphs(self.model_, self._spec.prepare_graphs(graphs))
+
+    def _truth(self, X: Any, y: Any, sample_weight: Any) -> tuple[GraphSet, Targets, Array | None]:
+        """The graphs to score, their true targets, and the weights of those known."""
+        graphs = self._other(X)
+        if y is not None:
+            targets = self._read_y(y, True)
+            check_consistent_length(range(len(graphs)), targets.y)
+        else:
+            labelled = graphs if X is None else self._read(X, labels=True)
+            targets = self._targets_of(labelled.targets, True)
+            test = labelled.mask("test")
+            if test is not None and bool(test.any()):
+                targets = targets._replace(known=targets.known & test.numpy())
+        if not targets.known.any():
+            raise UsageError("y must have labels to score, got none: pass the true labels as y=")
+        weight = None if sample_weight is None else read_sample_weight(sample_weight, len(graphs))
+        return graphs, targets, None if weight is None else weight[targets.known]
+
+    def _known(self, graphs: GraphSet, truth: bool) -> Truth | None:
+        """The true targets and the split of the fitted graphs, for a table; else `None`."""
+        if not truth or graphs is not self.graphs_:
+            return None
+        from lgcn.inference.truth import Truth
+        from lgcn.training.split_file import split_of
+
+        return Truth.of(graphs.targets, split_of(graphs.targets))
+
+
+def ids_of(graphs: GraphSet) -> Any:
+    """The ids of graphs; their numbers if they have none."""
+    ids = graphs.targets.node_ids
+    return np.arange(len(graphs)) if ids is None else ids
