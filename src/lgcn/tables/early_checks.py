@@ -95,7 +95,7 @@ def table_kind(path: str | Path, role: str, suffixes: Sequence[str] = SUFFIXES) 
 
 def suffixes_of(role: str) -> Sequence[str]:
     """The endings that the files of a table may have: nodes are no matrix."""
-    return NODE_SUFFIXES if role == "nodes" else SUFFIXES
+    return NODE_SUFFIXES if role in ("nodes", "graphs") else SUFFIXES
 
 
 def check_unknown_nodes(value: Any) -> None:

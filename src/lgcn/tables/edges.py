@@ -82,7 +82,7 @@ def read_edges(
     unknown: list[tuple[int, Any, Any]] = []
     for batch in table.batches(columns, types, why):
         first = edges.num_rows
-        source, target = (_find(table, batch, name, index, first) for name in columns[:2])
+        source, target = (find_ids(table, batch, name, index, first) for name in columns[:2])
         kept = source != target
         known = (source >= 0) & (target >= 0)
         num_unknown = len(known) - int(known.sum())
@@ -97,7 +97,7 @@ def read_edges(
         edges.num_self_loops += len(kept) - num_kept - num_unknown
         parts = {"sources": source, "targets": target}
         if weight_column is not None:
-            parts["weights"] = _weights(table, batch, weight_column, first)
+            parts["weights"] = read_weights(table, batch, weight_column, first)
         for name, part in parts.items():
             getattr(edges, name).append(part if num_kept == len(part) else part[kept])
     if unknown and not drop_unknown:
@@ -105,7 +105,9 @@ def read_edges(
     return edges
 
 
-def _find(table: TableSource, batch: Any, name: str, index: NodeIndex, first: int) -> Any:
+def find_ids(table: TableSource, batch: Any, name: str, index: NodeIndex, first: int) -> Any:
+    """The numbers of the ids in a column of a batch, -1 for others; `first` is its first row."""
+
     def where(row: int) -> str:
         return f"{table.name}, {table.where([first + row])[0]}, column {name!r}"
 
@@ -116,7 +118,8 @@ def _find(table: TableSource, batch: Any, name: str, index: NodeIndex, first: in
     return found
 
 
-def _weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
+def read_weights(table: TableSource, batch: Any, name: str, first: int) -> Any:
+    """The weights in a column of a batch in float32, checked; `first` is its first row."""
     column = batch.column(name)
     if not holds_weights(column):
         raise DataError(

@@ -95,7 +95,7 @@ def from_networkx(
     weights = None
     if weight is not None:
         values = [data.get(weight) for _, _, data in graph.edges(data=True)]
-        weights = _weights(values, f"the edge attribute {weight!r}")
+        weights = checked_weights(values, f"the edge attribute {weight!r}")
     rows = _to_rows(ends[:, 0], ends[:, 1], weights, len(number), directed and graph.is_directed())
     return replace(
         nodes,
@@ -148,7 +148,7 @@ def from_scipy(
     source, target = matrix.row[kept].astype(np.int32), matrix.col[kept].astype(np.int32)
     weights = None
     if matrix.dtype != np.bool_ and not (matrix.data[kept] == 1).all():
-        weights = _weights(matrix.data[kept], "the adjacency's values")
+        weights = checked_weights(matrix.data[kept], "the adjacency's values")
     rows = _to_rows(source, target, weights, shape[0], directed)
 
     fields: dict[str, Any] = {}
@@ -178,7 +178,8 @@ def _to_rows(source: Any, target: Any, weights: Any, num_nodes: int, directed: b
     return to_adjacency([source[kept]], [target[kept]], parts, num_nodes, directed=directed).rows
 
 
-def _weights(values: Any, what: str) -> Any:
+def checked_weights(values: Any, what: str) -> Any:
+    """Weights of edges in float32; `what` is their name in messages."""
     try:
         weights, wrong = edge_weights(np.array(values, np.float64))
     except (TypeError, ValueError) as error:

@@ -252,7 +252,7 @@ def import_tables(
             f"{found.num_self_loops} are self-loops and {found.num_unknown} name unknown nodes). "
             "Check the table; for a graph without edges on purpose, give edges=None"
         )
-    notes += _edge_notes(edge_source, counts, weight_column, directed)
+    notes += edge_notes(edge_source, counts, weight_column, directed)
     graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
     return Imported(graph, grouped_notes(notes), counts)
 
@@ -267,8 +267,10 @@ def positions(matrix: MatrixTable, num_nodes: int, nodes: str) -> NodeIndex:
     return NodeIndex(pa.array(range(num_nodes), pa.int64()))
 
 
-def end_columns(source: TableSource, start: str | None, end: str | None) -> tuple[str, str]:
-    """The columns of the sources and targets of edges."""
+def end_columns(
+    source: TableSource, start: str | None, end: str | None, besides: str | None = None
+) -> tuple[str, str]:
+    """The columns of the sources and targets of edges, which are not `besides`."""
     if (start is None) != (end is None):
         raise UsageError("source_column and target_column must be given together or not at all")
     if start is not None and end is not None:
@@ -276,7 +278,7 @@ def end_columns(source: TableSource, start: str | None, end: str | None) -> tupl
         if start == end:
             raise UsageError(f"source_column and target_column must differ, got {start!r} twice")
         return ends
-    named = [column for column in source.columns if column]
+    named = [column for column in source.columns if column and column != besides]
     if len(named) < 2:
         raise DataError(
             f"{source.name} must have two columns, the ids of an edge's ends, got "
@@ -302,9 +304,10 @@ def refuse_edge_as_header(source: TableSource, ends: tuple[str, str], index: Nod
         )
 
 
-def _edge_notes(
+def edge_notes(
     source: TableSource, counts: dict[str, int], weight_column: str | None, directed: bool
 ) -> list[str]:
+    """What a user should know about an edge table, by the counts of `Imported`."""
     notes = []
     if counts["unknown_endpoints"]:
         number = counts["unknown_endpoints"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
@@ -191,7 +191,43 @@ def read_nodes(
     """The table without the ids, the ids, and the index of these."""
     by_default = id_column is None
     id_column = find_id_column(source, id_column)
-    roles = {"id_column": [id_column], "label_column": options.label_columns}
+    table = read_columns(source, {"id_column": id_column}, options, ignore, notes)
+    which = f"column {id_column!r}"
+    if by_default and id_column.lower() not in ID_NAMES:
+        which += f" (the first one, taken for the ids since none is called {', '.join(ID_NAMES)})"
+    ids = node_ids(source, table.column(id_column), which)
+    index = NodeIndex(ids)
+    if index.repeated is not None:
+        first, second = source.where(index.repeated)
+        raise DataError(
+            f"{source.name}: ids must differ, got {quoted(ids[index.repeated[0]].as_py())} in "
+            f"{first} and in {second}, {which}. Remove one of the rows, or name another column in "
+            "id_column"
+        )
+    return table.drop_columns([id_column]), ids, index
+
+
+def read_columns(
+    source: TableSource,
+    ids: Mapping[str, str],
+    options: NodeOptions,
+    ignore: list[str],
+    notes: list[str],
+    *,
+    per: str = "node",
+) -> Any:
+    """The columns of a node table that are ids, labels, features and the like.
+
+    Args:
+        source: The table.
+        ids: Columns of ids, by the arguments that name them. They are read as strings.
+        options: What the other columns are.
+        ignore: Columns that are not read.
+        notes: What a user should know is added here.
+        per: What a row stands for. (default: `"node"`)
+    """
+    roles: dict[str, Sequence[str]] = {argument: [column] for argument, column in ids.items()}
+    roles |= {"label_column": options.label_columns}
     roles |= {"split_column": [] if options.split_column is None else [options.split_column]}
     weight = options.sample_weight_column
     roles |= {"sample_weight_column": [] if weight is None else [weight]}
@@ -221,7 +257,7 @@ def read_nodes(
         known = {column.name for column in options.encoder.columns}
         columns = [column for column in columns if column in known or column in place]
     # Ids are read as strings: as numbers, 007 and 7 would be the same.
-    types = {id_column: pa.string()}
+    types = dict.fromkeys(ids.values(), pa.string())
     if options.encoder is not None:
         types |= dict.fromkeys(options.encoder.comma_columns, pa.string())
     types = {column: kind for column, kind in types.items() if column in columns}
@@ -237,22 +273,10 @@ def read_nodes(
         if again:
             table = source.read(columns, types | dict.fromkeys(again, pa.string()))
     if len(table) == 0:
-        raise DataError(f"{source.name} has no rows. It must have one row per node")
+        raise DataError(f"{source.name} has no rows. It must have one row per {per}")
     if len(table) > MAX_NODES:
         raise DataError(f"{source.name} must have at most {MAX_NODES} rows, got {len(table)}")
-    which = f"column {id_column!r}"
-    if by_default and id_column.lower() not in ID_NAMES:
-        which += f" (the first one, taken for the ids since none is called {', '.join(ID_NAMES)})"
-    ids = node_ids(source, table.column(id_column), which)
-    index = NodeIndex(ids)
-    if index.repeated is not None:
-        first, second = source.where(index.repeated)
-        raise DataError(
-            f"{source.name}: ids must differ, got {quoted(ids[index.repeated[0]].as_py())} in "
-            f"{first} and in {second}, {which}. Remove one of the rows, or name another column in "
-            "id_column"
-        )
-    return table.drop_columns([id_column]), ids, index
+    return table
 
 
 def _misread(table: Any, cells: CellOptions) -> list[str]:
@@ -272,26 +296,36 @@ def _misread(table: Any, cells: CellOptions) -> list[str]:
     return []
 
 
-def node_ids(source: TableSource, column: Any, which: str) -> Any:
-    """The ids in a column of a node table, if none is missing; `which` is its name in messages."""
+def node_ids(
+    source: TableSource, column: Any, which: str, *, per: str = "node", argument: str = "id_column"
+) -> Any:
+    """The ids in a column of a node table, if none is missing.
+
+    Args:
+        source: The table.
+        column: The column.
+        which: Its name in messages.
+        per: What a row stands for. (default: `"node"`)
+        argument: What names the column. (default: `"id_column"`)
+    """
 
     def where(row: int) -> str:
         return f"{source.name}, {source.where([row])[0]}, {which}"
 
-    ids = to_ids(_whole_numbers(column) if source.textual else column, where)
+    ids = to_ids(whole_numbers(column) if source.textual else column, where)
     missing = pc.is_null(ids)
     if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
         missing = pc.or_(missing, pc.fill_null(pc.equal(ids, ""), True))
     row = pc.index(missing, True).as_py()
     if row >= 0:
         raise DataError(
-            f"{where(row)}: the id is missing. Every node needs one; fill it in, remove the row, "
-            "or name another column in id_column"
+            f"{where(row)}: the id is missing. Every {per} needs one; fill it in, remove the "
+            f"row, or name another column in {argument}"
         )
     return ids
 
 
-def _whole_numbers(texts: Any) -> Any:
+def whole_numbers(texts: Any) -> Any:
     """Strings as int64 if all are whole numbers as Python writes them, else unchanged."""
     trimmed = pc.utf8_trim_whitespace(texts)
     empty = pc.is_in(trimmed, value_set=EMPTY_WORDS.cast(trimmed.type))
@@ -304,11 +338,13 @@ def _whole_numbers(texts: Any) -> Any:
     return numbers if same and numbers.null_count < len(numbers) else texts
 
 
-def find_id_column(source: TableSource, name: str | None) -> str:
+def find_id_column(source: TableSource, name: str | None, besides: str | None = None) -> str:
+    """The column of ids: as named, else by its name, else the first one but `besides`."""
     if name is not None:
         return source.column("id_column", name)
-    lower = {column.lower(): column for column in reversed(source.columns)}
-    named = [column for column in source.columns if column] or source.columns
+    columns = [column for column in source.columns if column != besides]
+    lower = {column.lower(): column for column in reversed(columns)}
+    named = [column for column in columns if column] or columns
     if not named:
         raise DataError(f"{source.name} has no columns. It must have one of ids")
     return next((lower[known] for known in ID_NAMES if known in lower), named[0])
@@ -321,6 +357,7 @@ def node_data(
     name: str,
     *,
     first_line: int | None = None,
+    fit_rows: Any = None,
 ) -> Graph:
     """A graph without edges that has the features, labels and splits of a node table.
 
@@ -331,10 +368,12 @@ def node_data(
         options: What the columns are.
         notes: What a user should know is added here.
         name, first_line: The table's name and where its first row is, for messages.
+        fit_rows: Mask of the rows that the encoder may see, if the table has no labels.
+            (default: all)
     """
     rowptr = torch.zeros(len(table) + 1, dtype=torch.int32)
     fields: dict[str, Any] = {}
-    allowed = np.ones(len(table), dtype=bool)
+    allowed = np.ones(len(table), dtype=bool) if fit_rows is None else fit_rows
     try:
         if options.label_columns:
             labels = options.labels(table, first_line)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lgcn.graph import GraphSet
 
 MOST_NAMED = 5  # columns that a note names
 
@@ -33,3 +37,16 @@ def _joined(kind: str, columns: list[str], first: str, *others: str) -> str:
         return first
     shown = ", ".join(columns[:MOST_NAMED]) + (", ..." if len(columns) > MOST_NAMED else "")
     return kind.replace(_PLACE, f"{len(columns):,} columns ({shown}), each")
+
+
+def notes_on_graphs(graphs: GraphSet) -> list[str]:
+    """How many graphs of a set have no nodes or no edges; these are kept."""
+    sizes, counts = graphs.sizes, graphs.edge_ptr.diff()
+    found = []
+    for what, lacks in (("nodes", sizes == 0), ("edges", (counts == 0) & (sizes > 0))):
+        number = int(lacks.sum())
+        if number:
+            has, kept = ("has", "it is") if number == 1 else ("have", "they are")
+            of_all = f"{number} of {len(graphs)} graphs"
+            found.append(f"{graphs.name}: {of_all} {has} no {what}; {kept} kept")
+    return found
