@@ -10,7 +10,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, out, print_json, print_line, print_note
-from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, OF_WHOLE_GRAPHS, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.errors import UsageError
 from lgcn.utils.progress import step_progress
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FEW = 3  # columns that a search for few changes may change
 
 
-@functools.partial(takes_tables, only=OF_NEW_TABLES)
+@functools.partial(takes_tables, only=OF_NEW_TABLES, leave_out=OF_WHOLE_GRAPHS)
 def explain(
     run: RunFolder,
     node: Annotated[

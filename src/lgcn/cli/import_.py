@@ -10,13 +10,13 @@ from rich.table import Table
 
 from lgcn.cli.options import FeatureType, Json, OverwriteStore, StoreFolder
 from lgcn.cli.output import err, out, print_json, print_note
-from lgcn.cli.table_flags import takes_tables
+from lgcn.cli.table_flags import OF_WHOLE_GRAPHS, takes_tables
 from lgcn.cli.words import flag_names, in_flags
 from lgcn.utils.progress import step_progress
 from lgcn.utils.sizes import format_memory
 
 
-@functools.partial(takes_tables, leave_out=("edges",))
+@functools.partial(takes_tables, leave_out=("edges", *OF_WHOLE_GRAPHS))
 def import_(
     *,
     store: StoreFolder,

@@ -9,13 +9,13 @@ import typer
 
 from lgcn.cli.options import GraphStore, Json, MemoryLimit, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, print_json, print_line
-from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, OF_WHOLE_GRAPHS, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.utils.progress import step_progress
 from lgcn.utils.sizes import format_memory
 
 
-@functools.partial(takes_tables, only=OF_NEW_TABLES)
+@functools.partial(takes_tables, only=OF_NEW_TABLES, leave_out=OF_WHOLE_GRAPHS)
 def report(
     run: RunFolder,
     output: Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from lgcn.cli.options import GraphStore, MemoryLimit, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, print_line, print_note
-from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, OF_WHOLE_GRAPHS, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.errors import DataError, UsageError
 from lgcn.utils.progress import step_progress
@@ -24,7 +24,7 @@ def _limit(help_: str) -> Any:
     return typer.Option(help=help_, rich_help_panel=LIMITS)
 
 
-@functools.partial(takes_tables, only=OF_NEW_TABLES)
+@functools.partial(takes_tables, only=OF_NEW_TABLES, leave_out=OF_WHOLE_GRAPHS)
 def serve(
     run: RunFolder,
     host: Annotated[

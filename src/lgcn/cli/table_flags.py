@@ -42,7 +42,12 @@ OF_NEW_TABLES = (
     "header",
     "node_header",
     "features",
+    "graphs",
+    "graph_column",
+    "fold",
 )
+# Those for whole graphs.
+OF_WHOLE_GRAPHS = ("graphs", "graph_column", "fold")
 
 
 def _flags(
@@ -66,6 +71,23 @@ def _flags(
             "order of the node table.",
             metavar="FILE",
         ),
+    ] = None,
+    graphs: Annotated[
+        Files,
+        _option(
+            "Predict whole graphs: a set in TU's layout by name, folder or .zip; with --edges, a "
+            "table with one row per graph.",
+            metavar="NAME|FILE",
+        ),
+    ] = None,
+    graph_column: Annotated[
+        str | None,
+        _column(
+            "With --graphs and --edges: column of the graph's id in all tables. Default: graph."
+        ),
+    ] = None,
+    fold: Annotated[
+        int | None, _option("With --graphs: number of a published split. Default: a random split.")
     ] = None,
     label_column: Annotated[
         Columns, _column("Column of the labels. Repeat it for several 0/1 columns, one per label.")
@@ -202,7 +224,7 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
         for name, value in flags.items()
         if value not in (None, []) and (value is not False or name in _FLAGS_OF_TWO)
     }
-    for table in ("edges", "nodes", "features"):
+    for table in ("edges", "nodes", "features", "graphs"):
         if table in given:
             files = [Path(file) for file in given[table]]
             given[table] = files[0] if len(files) == 1 else files

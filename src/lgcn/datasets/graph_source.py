@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TABLES = ("nodes", "edges", "features")  # the options that name files
 IN_FOLDERS = ("store", "partition")
+WHOLE_GRAPHS = ("graphs", "graph_tables")
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,11 @@ class GraphSource:
         return self.dataset in ("tables", *IN_FOLDERS) or self.dataset.endswith(".npz")
 
     @property
+    def is_whole_graphs(self) -> bool:
+        """Whether whole graphs are predicted: `load` then gives an `lgcn.GraphSet`."""
+        return self.dataset in WHOLE_GRAPHS
+
+    @property
     def is_partition(self) -> bool:
         """Whether the graph is in parts: `load` then gives an `lgcn.partition.Partition`."""
         return self.dataset == "partition"
@@ -94,6 +100,7 @@ def choose_source(
     dataset: str | None = None,
     *,
     store: str | Path | None = None,
+    graphs: str | Path | Sequence[str | Path] | None = None,
     root: str | Path | None = None,
     **tables: Any,
 ) -> GraphSource | None:
@@ -102,9 +109,17 @@ def choose_source(
     Args:
         dataset: Name of a data set, path of an `.npz` file or of a graph store.
         store: Folder of a graph store.
+        graphs: Whole graphs: a set by name, folder or file, see `lgcn.load_graphs`; with `edges`,
+            the table of graphs, see `lgcn.graphs_from_tables`.
         root: See `GraphSource`.
-        **tables: `edges` and `nodes`, and the other arguments of `lgcn.from_tables`.
+        **tables: `edges` and `nodes`, and the other arguments of `lgcn.from_tables`; with `graphs`,
+            those of `lgcn.graphs_from_tables`, or the options of the set.
     """
+    if graphs is not None:
+        if dataset is not None or store is not None:
+            other = "dataset=" if dataset is not None else "store="
+            raise UsageError(f"give one of graphs= and {other}, not both")
+        return _whole_graphs(graphs, tables, root)
     given = {"dataset=": dataset is not None, "store=": store is not None}
     given["your own edges= and nodes="] = bool(tables)
     named = [name for name, is_given in given.items() if is_given]
@@ -130,6 +145,24 @@ def as_store(source: GraphSource) -> GraphSource:
     return source
 
 
+def _whole_graphs(
+    graphs: str | Path | Sequence[str | Path], tables: Mapping[str, Any], root: str | Path | None
+) -> GraphSource:
+    """A set of whole graphs, or tables of them."""
+    if "edges" in tables:
+        if "fold" in tables:
+            raise UsageError("fold= is for a set with published splits: give split_column= instead")
+        files = {"graphs": graphs, "nodes": None, **tables}
+        return GraphSource("graph_tables", {**files, **_paths(files, (*TABLES, "graphs"))}, root)
+    from lgcn.datasets.graph_sets import is_bare
+
+    several = _each(graphs)
+    if len(several) != 1:
+        raise UsageError(f"graphs= must be one set of graphs without edges=, got {len(several)}")
+    path = str(several[0]) if is_bare(several[0]) else _absolute(several[0])
+    return GraphSource("graphs", {"path": path, **tables}, root)
+
+
 def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     """The options of tables, if they name both, with absolute paths.
 
@@ -142,12 +175,17 @@ def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
                 f"{named}= needs {missing}= too: edges and nodes are two tables, and nodes= has "
                 "every node that edges= names. For a graph without edges, give edges=None"
             )
+    return {**tables, **_paths(tables, TABLES)}
+
+
+def _paths(tables: Mapping[str, Any], roles: Sequence[str]) -> dict[str, Any]:
+    """The absolute paths of the tables that are files."""
     paths: dict[str, Any] = {}
-    for role in TABLES:
+    for role in roles:
         if is_path(tables.get(role)):
             files = [_absolute(path) for path in _each(tables[role])]
             paths[role] = files if isinstance(tables[role], list | tuple) else files[0]
-    return {**tables, **paths}
+    return paths
 
 
 def _each(files: Any) -> list[str | Path]:

@@ -228,7 +228,7 @@ class GraphEstimator(  # type: ignore[call-arg]
             X = X.tolist()
         from lgcn.tables.graph_lists import graphs_from_list
 
-        found = graphs_from_list(
+        found: GraphSet = graphs_from_list(
             X,
             own_labels=labels,
             directed=self.directed_,

@@ -38,9 +38,12 @@ _OF_TRAINING = (
 # Options that say how cells are written.
 _CELLS = ("decimal", "date_order", "na_values")
 # By which arguments data are given.
-_ARGUMENTS = {"tables": "edges= and nodes=", "store": "store=", "partition": "store="}
+_ARGUMENTS = {
+    **{"tables": "edges= and nodes=", "store": "store=", "partition": "store="},
+    **{"graphs": "graphs=", "graph_tables": "graphs= and edges="},
+}
 # Data that are not a user's tables.
-_NOT_TABLES = ("graph", "dataset", "store", "root")
+_NOT_TABLES = ("graph", "dataset", "store", "graphs", "root")
 
 
 class NewData(TypedDict, total=False):
@@ -48,13 +51,17 @@ class NewData(TypedDict, total=False):
 
     `graph` is a graph in memory, or whole graphs (`lgcn.GraphSet`); `dataset` the name of a data
     set or the path of an `.npz` file; `store` the folder of a graph store. `edges` and `nodes` are
-    two tables; the rest says how to read them, see `lgcn.from_tables`. `root` is the folder of a
-    data set's files.
+    two tables; the rest says how to read them, see `lgcn.from_tables`. `graphs` is a set of whole
+    graphs, see `lgcn.load_graphs`, or with `edges` and `nodes` the table of graphs, see
+    `lgcn.graphs_from_tables`. `root` is the folder of a data set's files.
     """
 
     graph: Graph | GraphSet
     dataset: str | None
     store: str | Path | None
+    graphs: Any
+    graph_column: str
+    fold: int
     root: str | Path | None
     edges: Any
     nodes: Any
@@ -131,24 +138,29 @@ class RunData:
         are_new = are_tables(data)
         root = data.get("root")
         own = GraphSource(self.settings.dataset, self.settings.dataset_options, root)
+        graphs = data.get("graphs")
         given = choose_source(
             data.get("dataset"),
             store=data.get("store"),
+            graphs=graphs,
             root=root,
-            **(tables if are_new else {}),
+            **(tables if are_new or graphs is not None else {}),
         )
         source = own if given is None else given
-        if source.dataset == own.dataset:  # the other options of the training still hold
+        other_set = source.dataset == "graphs" and source.options["path"] != own.options.get("path")
+        if (
+            source.dataset == own.dataset and not other_set
+        ):  # the other options of the training still hold
             options = {**own.options, **source.options}
             if are_new and "features" not in tables:
                 options.pop("features", None)  # those are of other nodes
             source = replace(source, options=options)
         source = as_store(source)
-        if source.dataset == "tables":
+        if source.dataset in ("tables", "graph_tables"):
             options = {**source.options, **({} if are_new else tables)}
             options = self._table_options(options, labels if are_new else None)
             source = replace(source, options=options)
-        elif tables:
+        elif tables and source.dataset != "graphs":
             raise UsageError(f"{next(iter(tables))}= is for tables, and needs edges= and nodes=")
         try:
             source.check()
@@ -175,7 +187,7 @@ class RunData:
         graph: Any
         if source is None:
             graph = data["graph"]
-        elif source.dataset == "tables":
+        elif source.dataset in ("tables", "graph_tables"):
             graph = source.load(encoder=self.run.encoder(), label_names=self.spec.label_names)
         else:
             graph = source.load()
@@ -225,8 +237,8 @@ class RunData:
             return loaded
 
     def split(self, graph: Graph, data: NewData, source: GraphSource | None) -> Split | None:
-        """The split of the training, or that of another graph; new tables have none."""
-        if are_tables(data):
+        """The split of the training, or that of another graph; new tables and sets have none."""
+        if self.has_no_split(data, source):
             return None
         from lgcn.training.split_file import SPLITS, split_of
 
@@ -255,6 +267,11 @@ class RunData:
                 f"{_ARGUMENTS.get(self.settings.dataset, 'dataset=')}"
             )
 
+    def has_no_split(self, data: NewData, source: GraphSource | None) -> bool:
+        """Whether the data are new tables or a new set of graphs, of which all are to be scored."""
+        other_set = source is not None and source.dataset == "graphs"
+        return are_tables(data) or (other_set and not self.is_own(data, source))
+
     def is_own(self, data: NewData, source: GraphSource | None) -> bool:
         """Whether the graph is that of the training."""
         if source is None or are_tables(data):
@@ -272,7 +289,8 @@ class RunData:
         """
         from lgcn.tables.early_checks import OF_FEATURES
 
-        if not self.run.has_encoder:
+        # Nodes of whole graphs need no features of their own.
+        if not self.run.has_encoder and self.settings.dataset != "graph_tables":
             raise UsageError(
                 f"{self.run.folder} was not trained on tables, so it cannot read any. Give a graph "
                 "with the same features: a data set or an .npz file by dataset=, or a store by "
@@ -318,6 +336,7 @@ def _has_labels(options: Mapping[str, Any]) -> bool:
     from lgcn.tables.early_checks import text_format
     from lgcn.tables.open_table import open_table
 
-    columns = open_table(options["nodes"], "nodes", **text_format(options, "nodes")).columns
+    role = "graphs" if "graphs" in options else "nodes"
+    columns = open_table(options[role], role, **text_format(options, "nodes")).columns
     wanted = options.get("label_column", [])
     return set([wanted] if isinstance(wanted, str) else wanted) <= set(columns)

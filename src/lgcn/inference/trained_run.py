@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from lgcn.errors import CheckpointError, UsageError
 from lgcn.inference.decision import Decision
-from lgcn.inference.run_data import Labels, Loaded, NewData, RunData, are_tables
+from lgcn.inference.run_data import Labels, Loaded, NewData, RunData
 from lgcn.training.run_folder import Run
 from lgcn.utils.numbers import real_number
 from lgcn.utils.sizes import parse_memory
@@ -379,7 +379,7 @@ class TrainedRun:
         loaded = self._data.load(data, source)
         graph = loaded.graph
         self._data.check_unchanged(graph, data, source)
-        if are_tables(data):
+        if self._data.has_no_split(data, source):
             known = ~graph.unlabelled()
             graph = replace(graph, train_mask=None, val_mask=None, test_mask=known)
         stored = (self.metrics() or {}) if self._data.is_own(data, source) else {}

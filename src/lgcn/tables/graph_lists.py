@@ -33,6 +33,7 @@ def graphs_from_list(
     graphs: Sequence[Any],
     *,
     y: Any = None,
+    own_labels: bool = True,
     label: str = "y",
     task: str = "auto",
     features: str | Sequence[str] | None = None,
@@ -54,6 +55,7 @@ def graphs_from_list(
         y: The label of each graph: whole numbers from 0 on, -1 if unknown; or names, `None` if
             unknown; or a matrix of zeros and ones; or, for a regression, numbers, NaN if unknown.
             (default: `data.y`, the graph attribute `label`, or none of `lgcn.Graph`)
+        own_labels: Whether labels that the graphs hold are read. (default: `True`)
         label: Graph attribute of NetworkX graphs with the label. (default: `"y"`)
         task: See `lgcn.from_tables`. Floating-point `data.y` are a regression.
         features: Node attributes of NetworkX graphs that become features.
@@ -73,7 +75,9 @@ def graphs_from_list(
     kind = _kind(graphs)
     if ids is not None and len(ids) != len(graphs):
         raise UsageError(f"ids must have one id per graph ({len(graphs)}), got {len(ids)}")
-    given = y if y is not None else _own_labels(graphs, kind, label)
+    given = y
+    if y is None and own_labels:
+        given = _own_labels(graphs, kind, label)
     options = NodeOptions(
         label_columns=[] if given is None else ["y"],
         task=task,

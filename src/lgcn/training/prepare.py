@@ -20,6 +20,8 @@ from lgcn.utils.progress import OnEpoch, OnStart
 if TYPE_CHECKING:
     from lgcn.workers import Workers
 
+MODEL_OF_GRAPHS = "graph_lgcn"  # where whole graphs are predicted and no model is named
+
 
 def read_settings(
     file: str | Path | None = None, assignments: Sequence[str] = (), **given: Any
@@ -63,7 +65,8 @@ class PreparedTraining:
         if self.resume and self._finished(workers):
             return self._result(workers)
         graph = self.source.load()
-        if self.source.is_own and not self.source.is_partition:
+        one_graph = not self.source.is_partition and not self.source.is_whole_graphs
+        if self.source.is_own and one_graph:
             from lgcn.datasets.report_warnings import training_warnings
             from lgcn.training.checks import check_trainable
 
@@ -81,7 +84,7 @@ class PreparedTraining:
         common: dict[str, Any] = {"out": self.run.folder, "on_epoch": on_epoch}
         common |= {"resume": self.resume, "overwrite": self.overwrite}
         try:
-            if self.source.is_partition or (workers is not None and workers.size > 1):
+            if not one_graph or (workers is not None and workers.size > 1):
                 _check_alone(self.settings)
                 found = train(graph, self.settings, **common, on_start=on_start, workers=workers)
                 return found.record
@@ -140,6 +143,8 @@ def prepare_training(
     given = dict(settings)
     if source is not None:
         given |= _of_source(source)
+        if source.is_whole_graphs and not resume:
+            given.setdefault("model", MODEL_OF_GRAPHS)
     if resume:
         if out is None:
             raise UsageError("resume=True needs out=, the folder of the run to resume")
@@ -233,7 +238,7 @@ def _check_alone(settings: Settings) -> None:
         if getattr(settings, name) is not None:
             raise UsageError(
                 f"{name} tries several networks, which one process does on one graph: drop {name}, "
-                "or train without several workers and parts"
+                "or train on one graph without several workers and parts"
             )
 
 
@@ -263,8 +268,10 @@ def new_folder(settings: Settings, parent: str | Path = "runs") -> Path:
 
 def _of_source(source: GraphSource) -> dict[str, Any]:
     """The settings that name the graph."""
-    if "nodes" in source.options and "label_column" not in source.options:
+    if source.dataset == "tables" and "label_column" not in source.options:
         raise UsageError("label_column= is missing: the column of nodes= that has the labels")
+    if source.dataset == "graph_tables" and "label_column" not in source.options:
+        raise UsageError("label_column= is missing: the column of graphs= that has the labels")
     options = {"dataset_options": dict(source.options)} if source.options else {}
     return {"dataset": source.dataset, **options}
 
