@@ -60,14 +60,17 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
 
     Args:
         name: A name that `lgcn data list` shows, such as `"cora"`; the path of a graph store or of
-            an `.npz` file; or the name of an `.npz` file in one of the data folders. For sets of
-            graphs, see [`load_graphs`][lgcn.load_graphs]. With `-half` at the end of an `.npz` name, half of the labelled nodes are for training and a quarter
-            each for validation and test, instead of 20 training nodes per class.
+            an `.npz` file; or the name of an `.npz` file in one of the data folders. With `-half`
+            at the end of an `.npz` name, half of the labelled nodes are for training and a quarter
+            each for validation and test, instead of 20 training nodes per class. The name or path
+            of a set of graphs gives an [`lgcn.GraphSet`][lgcn.GraphSet], see
+            [`load_graphs`][lgcn.load_graphs].
         root: A folder to look for files in, before `$LGCN_DATA` and the user's cache.
             (default: none)
         **options: Options of the data set, for example `normalize_features`.
     """
-    return _with_options(name, root, options).load(**options)
+    graph: Graph = _with_options(name, root, options).load(**options)  # or a set of graphs
+    return graph
 
 
 def check_dataset(name: str, root: str | Path | None = None, **options: Any) -> None:

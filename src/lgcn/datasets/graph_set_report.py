@@ -79,7 +79,7 @@ def check_graph_source(source: GraphSource) -> GraphSetReport:
         source: Where the graphs come from.
     """
     if source.dataset != "graph_tables":
-        return check_graph_set(source.load())  # type: ignore[arg-type]  # it is no single graph
+        return check_graph_set(source.load())
     from lgcn.tables.graphs_from_tables import import_graphs  # imports pyarrow
 
     imported = import_graphs(**{"nodes": None, **source.options})
@@ -199,8 +199,8 @@ def _warnings(graphs: GraphSet, report: GraphSetReport) -> list[str]:
     sizes = report.nodes_per_graph
     if sizes["largest"] > FAR_LARGER * max(sizes["median"], 1):
         found.append(
-            f"the largest graph has {sizes['largest']:,} nodes, and half of the graphs have at most "
-            f"{sizes['median']:g}: its batch decides how much memory training needs"
+            f"the largest graph has {sizes['largest']:,} nodes, and half of the graphs have at "
+            f"most {sizes['median']:g}: its batch decides how much memory training needs"
         )
     return found
 
@@ -219,7 +219,7 @@ def _class_warnings(counts: dict[str, int], training: dict[str, int]) -> list[st
     largest, smallest = max(there.values()), min(there.values())
     if largest > UNEQUAL * smallest:
         found.append(
-            f"the classes are very unequal, from {smallest:,} to {largest:,} graphs: accuracy hides "
-            "a small class that is never found"
+            f"the classes are very unequal, from {smallest:,} to {largest:,} graphs: accuracy "
+            "hides a small class that is never found"
         )
     return found

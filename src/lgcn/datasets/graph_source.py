@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lgcn.datasets.graph_sets import find_graph_set, is_bare
 from lgcn.datasets.npz import find_npz
@@ -18,10 +18,6 @@ from lgcn.errors import UsageError
 from lgcn.partition.manifest import is_partition
 from lgcn.store.format import is_store
 from lgcn.tables.early_checks import TEXT, is_path
-
-if TYPE_CHECKING:
-    from lgcn.graph import Graph
-
 
 TABLES = ("nodes", "edges", "graphs", "features")  # the options that name files
 IN_FOLDERS = ("store", "partition")
@@ -49,8 +45,8 @@ class GraphSource:
 
         check_dataset(self.dataset, self.root, **self.options)
 
-    def load(self, **more: Any) -> Graph:
-        """Loads the graph; of a set of graphs, an `lgcn.GraphSet`.
+    def load(self, **more: Any) -> Any:
+        """Loads the graph: an `lgcn.Graph`, or of `is_graph_set` an `lgcn.GraphSet`.
 
         Args:
             **more: Further options of the data set.
@@ -163,8 +159,8 @@ def _of_graphs(given: Mapping[str, Any], root: str | Path | None) -> GraphSource
     graphs = given["graphs"]
     if not isinstance(graphs, str | Path) or Path(graphs).suffix.lower() in (*TEXT, ".parquet"):
         raise UsageError(
-            "graphs= names a table, which needs edges= too, and nodes= if nodes have features. Else "
-            "give the name, folder or zip file of a set of graphs"
+            "graphs= names a table, which needs edges= too, and nodes= if nodes have features. "
+            "Else give the name, folder or zip file of a set of graphs"
         )
     options = {name: value for name, value in given.items() if name != "graphs"}
     return GraphSource("graphs", {"path": _name_or_path(graphs), **options}, root)

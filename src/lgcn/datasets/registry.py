@@ -40,7 +40,8 @@ class Dataset:
 
     Args:
         description: One line.
-        load: Makes the graph, or the set of graphs. Its arguments, apart from `root`, are the data set's options.
+        load: Makes the graph, or the set of graphs. Its arguments, apart from `root`, are the data
+            set's options.
         stored: The options that a file such as `run.json` may set, and their types. Anyone may
             have written the file, so that no option that switches a check off is among them.
         files: Where its files are on this machine. (default: it needs none)
@@ -54,7 +55,7 @@ class Dataset:
     """
 
     description: str
-    load: Callable[..., Graph]
+    load: Callable[..., Any]
     stored: Mapping[str, OptionType]
     files: Callable[[str | Path | None], list[Path]] = _no_files
     needs: tuple[str, ...] = ()
