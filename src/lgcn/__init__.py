@@ -7,9 +7,10 @@ from lgcn.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from lgcn.datasets import load_dataset
+    from lgcn.datasets.graph_sets import load_graphs
     from lgcn.estimator import LGCNClassifier, LGCNRegressor
     from lgcn.explain import explain_nodes, selected_neighbours
-    from lgcn.graph import Graph
+    from lgcn.graph import Graph, GraphSet
     from lgcn.inference import load_run, predict
     from lgcn.nn import LGCN, KLargestAggregation, LGConv
     from lgcn.ops import k_largest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lgcn.store.write_store import write_store
     from lgcn.tables.from_graphs import from_networkx, from_scipy
     from lgcn.tables.from_tables import from_tables
+    from lgcn.tables.graphs_from_tables import graphs_from_tables
     from lgcn.training import train
     from lgcn.training.settings import Settings
 
@@ -32,6 +34,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 __all__ = [
     "LGCN",
     "Graph",
+    "GraphSet",
     "KLargestAggregation",
     "LGCNClassifier",
     "LGCNRegressor",
@@ -42,8 +45,10 @@ __all__ = [
     "from_networkx",
     "from_scipy",
     "from_tables",
+    "graphs_from_tables",
     "k_largest",
     "load_dataset",
+    "load_graphs",
     "load_run",
     "open_partition",
     "open_store",
@@ -66,6 +71,10 @@ _HOME = {
     "open_store": "lgcn.store.open_store",
     "write_store": "lgcn.store.write_store",
     "open_partition": "lgcn.partition",
+    # Many graphs, each with a label.
+    "GraphSet": "lgcn.graph",
+    "load_graphs": "lgcn.datasets.graph_sets",
+    "graphs_from_tables": "lgcn.tables.graphs_from_tables",
     # A model: train one, use a trained one.
     "LGCNClassifier": "lgcn.estimator",
     "LGCNRegressor": "lgcn.estimator",

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lgcn.datasets.graph_sets import find_graph_set, graph_set_names
 from lgcn.datasets.locate import missing_files
 from lgcn.datasets.npz import HALF, NPZ_OPTIONS, find_npz, load_half, load_npz, npz_names
-from lgcn.datasets.registry import DATASETS, Dataset, at_path
+from lgcn.datasets.registry import DATASETS, Dataset, at_path, graph_set
 from lgcn.datasets.synthetic import synthetic
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.graph.splits import random_split
@@ -61,12 +62,15 @@ def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> G
         name: A name that `lgcn data list` shows, such as `"cora"`; the path of a graph store or of
             an `.npz` file; or the name of an `.npz` file in one of the data folders. With `-half`
             at the end of an `.npz` name, half of the labelled nodes are for training and a quarter
-            each for validation and test, instead of 20 training nodes per class.
+            each for validation and test, instead of 20 training nodes per class. The name or path
+            of a set of graphs gives an [`lgcn.GraphSet`][lgcn.GraphSet], see
+            [`load_graphs`][lgcn.load_graphs].
         root: A folder to look for files in, before `$LGCN_DATA` and the user's cache.
             (default: none)
         **options: Options of the data set, for example `normalize_features`.
     """
-    return _with_options(name, root, options).load(**options)
+    graph: Graph = _with_options(name, root, options).load(**options)  # or a set of graphs
+    return graph
 
 
 def check_dataset(name: str, root: str | Path | None = None, **options: Any) -> None:
@@ -82,7 +86,7 @@ def check_dataset(name: str, root: str | Path | None = None, **options: Any) -> 
     # Options of tables can be checked without their loader, which takes long to import.
     if dataset.signature is None or not set(dataset.needs) <= options.keys():
         _with_options(name, root, options)
-    dataset.check(**options)
+    dataset.check_options(root, options)
 
 
 def _with_options(name: str, root: str | Path | None, options: Mapping[str, Any]) -> Dataset:
@@ -120,9 +124,13 @@ def _dataset(name: str, root: str | Path | None) -> Dataset:
         path, load = find_npz(name.removesuffix(HALF), root), load_half
     if path is None and name.endswith(".npz"):
         raise missing_files(name, [name], root, ("npz",))
+    several = find_graph_set(name, root) if path is None else None
+    if several is not None:
+        return graph_set(several, name)
     if path is None:
         by_path = [known for known, dataset in DATASETS.items() if dataset.needs]
         names = [*(known for known in DATASETS if known not in by_path), *npz_names(root)]
+        names += graph_set_names(root)
         raise UsageError(
             f"there is no data set {name!r}; {did_you_mean(name, names)} (the path of an .npz file "
             "or of a graph store works as well)"

@@ -195,7 +195,7 @@ def _missing(name: str, root: str | Path | None) -> DataError:
         return DataError(f"the graphs {name} do not exist, neither as a folder nor as a file")
     folders = ", ".join(map(str, data_folders(root)))
     known = graph_set_names(root)
-    hint = f"; {did_you_mean(name, known)}" if known else ""
+    hint = f" ({did_you_mean(name, known)})" if known else ""
     return DataError(
         f"there are no graphs {name!r}{hint}. Looked for {name}.zip, {name}.npz and a folder "
         f"{name} in these folders, and in {SUBFOLDER}/ of each: {folders}"

@@ -1,4 +1,4 @@
-"""Which graph to work on: a data set, a graph store or two tables, checked before it is loaded.
+"""Which graph or graphs to work on: a data set, a store or tables, checked before it is loaded.
 
 Nothing here imports torch, so that a mistake is reported at once.
 """
@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lgcn.datasets.graph_sets import find_graph_set, is_bare
+from lgcn.datasets.npz import find_npz
 from lgcn.errors import UsageError
 from lgcn.partition.manifest import is_partition
 from lgcn.store.format import is_store
-from lgcn.tables.early_checks import is_path
+from lgcn.tables.early_checks import TEXT, is_path
 
-if TYPE_CHECKING:
-    from lgcn.graph import Graph
-
-
-TABLES = ("nodes", "edges", "features")  # the options that name files
+TABLES = ("nodes", "edges", "graphs", "features")  # the options that name files
 IN_FOLDERS = ("store", "partition")
-WHOLE_GRAPHS = ("graphs", "graph_tables")
+OF_GRAPHS = ("graphs", "graph_tables")  # data sets of many graphs
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,8 @@ class GraphSource:
     """A graph by the name of its data set and its options, as `lgcn.load_dataset` takes them.
 
     Args:
-        dataset: The data set; `"store"` and `"tables"` are a user's own graphs.
+        dataset: The data set; `"store"` and `"tables"` are a user's own graphs, `"graphs"` and
+            `"graph_tables"` sets of graphs.
         options: Options of the data set. (default: none)
         root: Folder of the data files. (default: `$LGCN_DATA`, then the cache folder)
     """
@@ -46,8 +45,8 @@ class GraphSource:
 
         check_dataset(self.dataset, self.root, **self.options)
 
-    def load(self, **more: Any) -> Graph:
-        """Loads the graph.
+    def load(self, **more: Any) -> Any:
+        """Loads the graph: an `lgcn.Graph`, or of `is_graph_set` an `lgcn.GraphSet`.
 
         Args:
             **more: Further options of the data set.
@@ -66,22 +65,28 @@ class GraphSource:
             for path in _each(self.options[role])
             if not glob.has_magic(str(path))
         ]
+        path = self.options.get("path")
         named: list[Any] = {
             "tables": tables,
-            **{kind: [self.options.get("path")] for kind in IN_FOLDERS},
+            "graph_tables": tables,
+            "graphs": [path] if isinstance(path, str | Path) and not is_bare(path) else [],
+            **{kind: [path] for kind in IN_FOLDERS},
         }.get(self.dataset, [self.dataset] if self.dataset.endswith(".npz") else [])
         paths = [Path(path) for path in named if isinstance(path, str | Path)]
         return next((path for path in paths if not path.exists()), None)
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a user's own graph: tables, a store or an `.npz` file."""
-        return self.dataset in ("tables", *IN_FOLDERS) or self.dataset.endswith(".npz")
+        """Whether it is a user's own: tables, a store, an `.npz` file, or graphs given by path."""
+        if self.dataset == "graphs":
+            return not is_bare(self.options.get("path", ""))
+        own = ("tables", "graph_tables", *IN_FOLDERS)
+        return self.dataset in own or self.dataset.endswith(".npz")
 
     @property
-    def is_whole_graphs(self) -> bool:
-        """Whether whole graphs are predicted: `load` then gives an `lgcn.GraphSet`."""
-        return self.dataset in WHOLE_GRAPHS
+    def is_graph_set(self) -> bool:
+        """Whether there are many graphs with a label each: `load` then gives an `lgcn.GraphSet`."""
+        return self.dataset in OF_GRAPHS
 
     @property
     def is_partition(self) -> bool:
@@ -90,9 +95,12 @@ class GraphSource:
 
     @property
     def title(self) -> str:
-        """A short name: that of the node table, the store or the data set."""
-        named = self.options.get("nodes") or self.options.get("path") or self.dataset
+        """A short name: that of the table of graphs or nodes, the store or the data set."""
+        given = (self.options.get(key) for key in ("graphs", "nodes", "path"))
+        named = next(filter(None, given), self.dataset)
         first = str(named[0] if isinstance(named, list | tuple) else named)
+        if self.dataset == "graphs" and is_bare(first):  # which may have points in it
+            return first
         return re.sub(r"[*?\[\]]+", "", Path(first).stem) or "tables"
 
 
@@ -100,7 +108,6 @@ def choose_source(
     dataset: str | None = None,
     *,
     store: str | Path | None = None,
-    graphs: str | Path | Sequence[str | Path] | None = None,
     root: str | Path | None = None,
     **tables: Any,
 ) -> GraphSource | None:
@@ -109,22 +116,18 @@ def choose_source(
     Args:
         dataset: Name of a data set, path of an `.npz` file or of a graph store.
         store: Folder of a graph store.
-        graphs: Whole graphs: a set by name, folder or file, see `lgcn.load_graphs`; with `edges`,
-            the table of graphs, see `lgcn.graphs_from_tables`.
         root: See `GraphSource`.
-        **tables: `edges` and `nodes`, and the other arguments of `lgcn.from_tables`; with `graphs`,
-            those of `lgcn.graphs_from_tables`, or the options of the set.
+        **tables: `edges` and `nodes`, and the other arguments of `lgcn.from_tables`. Or `graphs`:
+            with `edges` or `nodes` a table, and the arguments of `lgcn.graphs_from_tables`; alone
+            the name or path of a set of graphs, and the options of `lgcn.load_graphs`.
     """
-    if graphs is not None:
-        if dataset is not None or store is not None:
-            other = "dataset=" if dataset is not None else "store="
-            raise UsageError(f"give one of graphs= and {other}, not both")
-        return _whole_graphs(graphs, tables, root)
     given = {"dataset=": dataset is not None, "store=": store is not None}
     given["your own edges= and nodes="] = bool(tables)
     named = [name for name, is_given in given.items() if is_given]
     if len(named) > 1:
         raise UsageError(f"give one of {' and '.join(named)}, not both")
+    if tables.get("graphs") is not None:
+        return _of_graphs(tables, root)
     if tables:
         return GraphSource("tables", _two_tables(tables), root)
     if store is not None:
@@ -134,7 +137,7 @@ def choose_source(
 
 
 def as_store(source: GraphSource) -> GraphSource:
-    """The source, as a graph store if its data set is the path of one."""
+    """The source, as a graph store or a set of graphs if its data set is the path of one."""
     from lgcn.datasets import dataset_names
 
     if source.dataset in dataset_names():
@@ -142,25 +145,30 @@ def as_store(source: GraphSource) -> GraphSource:
     for kind, looks_so in (("store", is_store), ("partition", is_partition)):
         if looks_so(source.dataset):
             return GraphSource(kind, {"path": _absolute(source.dataset)}, source.root)
+    name = source.dataset
+    is_npz = name.endswith(".npz") or find_npz(name, source.root) is not None
+    if not is_npz and find_graph_set(name, source.root) is not None:
+        return GraphSource("graphs", {"path": _name_or_path(name), **source.options}, source.root)
     return source
 
 
-def _whole_graphs(
-    graphs: str | Path | Sequence[str | Path], tables: Mapping[str, Any], root: str | Path | None
-) -> GraphSource:
-    """A set of whole graphs, or tables of them."""
-    if "edges" in tables:
-        if "fold" in tables:
-            raise UsageError("fold= is for a set with published splits: give split_column= instead")
-        files = {"graphs": graphs, "nodes": None, **tables}
-        return GraphSource("graph_tables", {**files, **_paths(files, (*TABLES, "graphs"))}, root)
-    from lgcn.datasets.graph_sets import is_bare
+def _of_graphs(given: Mapping[str, Any], root: str | Path | None) -> GraphSource:
+    """A set of graphs in files of its own, or in tables."""
+    if "edges" in given or "nodes" in given:
+        return GraphSource("graph_tables", _with_paths({"edges": None, **given}), root)
+    graphs = given["graphs"]
+    if not isinstance(graphs, str | Path) or Path(graphs).suffix.lower() in (*TEXT, ".parquet"):
+        raise UsageError(
+            "graphs= names a table, which needs edges= too, and nodes= if nodes have features. "
+            "Else give the name, folder or zip file of a set of graphs"
+        )
+    options = {name: value for name, value in given.items() if name != "graphs"}
+    return GraphSource("graphs", {"path": _name_or_path(graphs), **options}, root)
 
-    several = _each(graphs)
-    if len(several) != 1:
-        raise UsageError(f"graphs= must be one set of graphs without edges=, got {len(several)}")
-    path = str(several[0]) if is_bare(several[0]) else _absolute(several[0])
-    return GraphSource("graphs", {"path": path, **tables}, root)
+
+def _name_or_path(name: str | Path) -> str:
+    """A name to look up, unless there is such a folder here; else an absolute path."""
+    return str(name) if is_bare(name) and not Path(name).exists() else _absolute(name)
 
 
 def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,17 +183,17 @@ def _two_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
                 f"{named}= needs {missing}= too: edges and nodes are two tables, and nodes= has "
                 "every node that edges= names. For a graph without edges, give edges=None"
             )
-    return {**tables, **_paths(tables, TABLES)}
+    return _with_paths(tables)
 
 
-def _paths(tables: Mapping[str, Any], roles: Sequence[str]) -> dict[str, Any]:
-    """The absolute paths of the tables that are files."""
+def _with_paths(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of tables with absolute paths."""
     paths: dict[str, Any] = {}
-    for role in roles:
+    for role in TABLES:
         if is_path(tables.get(role)):
             files = [_absolute(path) for path in _each(tables[role])]
             paths[role] = files if isinstance(tables[role], list | tuple) else files[0]
-    return paths
+    return {**tables, **paths}
 
 
 def _each(files: Any) -> list[str | Path]:

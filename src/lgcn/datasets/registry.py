@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets import option_types as types
 from lgcn.datasets.digits import load_digits
+from lgcn.datasets.graph_sets import check_graph_files, load_graph_files
 from lgcn.datasets.heterophilous import heterophilous_files, load_heterophilous
 from lgcn.datasets.npz import NPZ_OPTIONS
 from lgcn.datasets.option_types import OptionType
@@ -23,7 +24,7 @@ from lgcn.datasets.ppi import load_ppi, load_ppi_rederived, ppi_files, ppi_reder
 from lgcn.datasets.synthetic import synthetic
 from lgcn.partition.manifest import check_partition
 from lgcn.store.checked_files import read_header
-from lgcn.tables.early_checks import check_tables
+from lgcn.tables.early_checks import check_graph_tables, check_tables
 
 if TYPE_CHECKING:
     from lgcn.graph import Graph
@@ -39,7 +40,8 @@ class Dataset:
 
     Args:
         description: One line.
-        load: Makes the graph. Its arguments, apart from `root`, are the data set's options.
+        load: Makes the graph, or the set of graphs. Its arguments, apart from `root`, are the data
+            set's options.
         stored: The options that a file such as `run.json` may set, and their types. Anyone may
             have written the file, so that no option that switches a check off is among them.
         files: Where its files are on this machine. (default: it needs none)
@@ -48,17 +50,25 @@ class Dataset:
         signature: The function that has the options, if it is not `load` itself and takes
             long to import. (default: `load`)
         check: Called with all options in `needs`: raises what can be known to be wrong with the
-            options before data are read. (default: nothing is checked)
+            options before data are read. It may also have an argument `root`. (default: nothing is
+            checked)
     """
 
     description: str
-    load: Callable[..., Graph]
+    load: Callable[..., Any]
     stored: Mapping[str, OptionType]
     files: Callable[[str | Path | None], list[Path]] = _no_files
     needs: tuple[str, ...] = ()
     flags: str = ""
     signature: Callable[[], Callable[..., Any]] | None = None
     check: Callable[..., object] = field(default=lambda **options: None)
+
+    def check_options(self, root: str | Path | None, options: Mapping[str, Any]) -> None:
+        """Raises what can be known to be wrong with the options before data are read."""
+        if "root" in inspect.signature(self.check).parameters:
+            self.check(root=root, **options)
+        else:
+            self.check(**options)
 
     def options(self) -> list[str]:
         """The names of the arguments of `load`, perhaps with `root`."""
@@ -76,6 +86,18 @@ def _signature_of_tables() -> Callable[..., Any]:
     from lgcn.tables.from_tables import from_tables
 
     return from_tables
+
+
+def _from_graph_tables(edges: Any, graphs: Any, nodes: Any = None, **options: Any) -> Any:
+    from lgcn.tables.graphs_from_tables import graphs_from_tables  # imports pyarrow
+
+    return graphs_from_tables(edges, nodes, graphs, **options)
+
+
+def _signature_of_graph_tables() -> Callable[..., Any]:
+    from lgcn.tables.graphs_from_tables import graphs_from_tables
+
+    return graphs_from_tables
 
 
 def _from_store(path: str | Path) -> Graph:
@@ -112,6 +134,32 @@ def _heterophilous(name: str, description: str) -> Dataset:
         partial(heterophilous_files, name),
     )
 
+
+# Options of tables of one graph and of several. Not encoder and label_names: a run folder keeps
+# these in separate files.
+_TABLES = {
+    **dict.fromkeys(("edges", "nodes"), types.texts),
+    **dict.fromkeys(("id_column", "split_column"), types.text_or_none),
+    **dict.fromkeys(("source_column", "target_column"), types.text_or_none),
+    **dict.fromkeys(("weight_column", "label_separator"), types.text_or_none),
+    **dict.fromkeys(("delimiter", "name"), types.text_or_none),
+    "sample_weight_column": types.text_or_none,
+    **dict.fromkeys(("label_column", "ignore_columns"), types.texts),
+    **dict.fromkeys(("numeric_columns", "categorical_columns"), types.texts),
+    **dict.fromkeys(("text_columns", "list_columns", "na_values"), types.texts),
+    **dict.fromkeys(("decimal", "date_order"), types.text),
+    **dict.fromkeys(("val", "test"), types.number_or_none),
+    **dict.fromkeys(("encoding", "task"), types.text),
+    "split_seed": types.number,
+    "directed": types.flag,
+}
+
+# A set of graphs in files, by whatever name: `lgcn train --graphs MUTAG`.
+GRAPH_OPTIONS = {
+    **dict.fromkeys(("fold", "target"), types.number_or_none),
+    **dict.fromkeys(("val", "test"), types.number_or_none),
+    "split_seed": types.number,
+}
 
 DATASETS = {
     "digits": Dataset(
@@ -162,29 +210,51 @@ DATASETS = {
         "your own edge and node tables: lgcn train --edges FILE --nodes FILE --label-column NAME",
         _from_tables,
         {
-            **dict.fromkeys(("edges", "nodes", "features"), types.texts),
+            **_TABLES,
+            "features": types.texts,
             **dict.fromkeys(("header", "node_header"), types.flag_or_none),
-            **dict.fromkeys(("id_column", "split_column"), types.text_or_none),
-            **dict.fromkeys(("source_column", "target_column"), types.text_or_none),
-            **dict.fromkeys(("weight_column", "label_separator"), types.text_or_none),
-            **dict.fromkeys(("delimiter", "name"), types.text_or_none),
-            "sample_weight_column": types.text_or_none,
-            **dict.fromkeys(("label_column", "ignore_columns"), types.texts),
-            **dict.fromkeys(("numeric_columns", "categorical_columns"), types.texts),
-            **dict.fromkeys(("text_columns", "list_columns", "na_values"), types.texts),
-            **dict.fromkeys(("decimal", "date_order"), types.text),
-            **dict.fromkeys(("labels_per_class", "val", "test"), types.number_or_none),
-            **dict.fromkeys(("unknown_nodes", "encoding", "task"), types.text),
-            "split_seed": types.number,
-            "directed": types.flag,
-            # Not encoder and label_names: a run folder keeps these in separate files.
+            "labels_per_class": types.number_or_none,
+            "unknown_nodes": types.text,
         },
         needs=("edges", "nodes"),
         flags="--edges and --nodes",
         signature=_signature_of_tables,
         check=check_tables,
     ),
+    "graphs": Dataset(
+        "many graphs with a label each, in TU's layout: lgcn train --graphs NAME_OR_PATH",
+        load_graph_files,
+        {"path": types.text, **GRAPH_OPTIONS},
+        needs=("path",),
+        flags="--graphs",
+        check=check_graph_files,
+    ),
+    "graph_tables": Dataset(
+        "your own tables of many graphs: lgcn train --graphs FILE --edges FILE --nodes FILE",
+        _from_graph_tables,
+        {**_TABLES, "graphs": types.texts, "graph_column": types.text},
+        needs=("edges", "graphs"),
+        flags="--edges and --graphs",
+        signature=_signature_of_graph_tables,
+        check=check_graph_tables,
+    ),
 }
+
+
+def graph_set(path: Path, name: str) -> Dataset:
+    """The data set of many graphs in files, given by its name or path.
+
+    Args:
+        path: Where it is.
+        name: What it was called.
+    """
+    return Dataset(
+        f"graphs in {path}",
+        partial(load_graph_files, name),
+        GRAPH_OPTIONS,
+        lambda _: [path],
+        check=partial(check_graph_files, name),
+    )
 
 
 def at_path(path: str) -> Dataset:

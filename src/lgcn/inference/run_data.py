@@ -43,7 +43,7 @@ _ARGUMENTS = {
     **{"graphs": "graphs=", "graph_tables": "graphs= and edges="},
 }
 # Data that are not a user's tables.
-_NOT_TABLES = ("graph", "dataset", "store", "graphs", "root")
+_NOT_TABLES = ("graph", "dataset", "store", "root")
 
 
 class NewData(TypedDict, total=False):
@@ -138,13 +138,11 @@ class RunData:
         are_new = are_tables(data)
         root = data.get("root")
         own = GraphSource(self.settings.dataset, self.settings.dataset_options, root)
-        graphs = data.get("graphs")
         given = choose_source(
             data.get("dataset"),
             store=data.get("store"),
-            graphs=graphs,
             root=root,
-            **(tables if are_new or graphs is not None else {}),
+            **(tables if are_new or "graphs" in tables else {}),
         )
         source = own if given is None else given
         other_set = source.dataset == "graphs" and source.options["path"] != own.options.get("path")

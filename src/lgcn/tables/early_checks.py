@@ -135,11 +135,47 @@ def check_tables(edges: Any, nodes: Any, **options: Any) -> None:
         # The columns of these files are known when all of the file is read.
         if role not in kinds or kinds[role] & {".npz", ".mtx"}:
             continue
-        table = open_table(source, role, **text_format(options, role))
-        for argument in arguments:
-            named = options.get(argument) or ()
-            for column in [named] if isinstance(named, str) else named:
-                table.column(argument, column)
+        _check_columns(open_table(source, role, **text_format(options, role)), options, arguments)
+
+
+def check_graph_tables(edges: Any, graphs: Any, nodes: Any = None, **options: Any) -> None:
+    """Raises an error for files that do not exist, and for columns that they do not have.
+
+    Args:
+        edges, graphs, nodes, **options: See `lgcn.graphs_from_tables`. Only paths are checked.
+    """
+    check_task(options.get("task", "auto"))
+    given = ("decimal", "date_order", "na_values")
+    CellOptions(**{key: options[key] for key in given if key in options})
+    if edges is None and nodes is None:
+        raise UsageError("edges and nodes must not both be None: graphs need nodes")
+    of_graphs = ("label_column", "split_column", "sample_weight_column")
+    fitted = () if options.get("encoder") is not None else OF_FEATURES
+    tables = {
+        "graphs": (graphs, ("graph_column", *of_graphs)),
+        "nodes": (nodes, ("graph_column", "id_column", "ignore_columns", *fitted)),
+        "edges": (edges, (*(("graph_column",) if nodes is None else ()), *OF_EDGES)),
+    }
+    kinds = {
+        role: {table_kind(path, role, suffixes_of(role)) for path in table_files(files, role)}
+        for role, (files, _) in tables.items()
+        if is_path(files)
+    }
+    from lgcn.tables.open_table import open_table  # imports Arrow
+
+    named = {"graph_column": "graph", **options}
+    for role in kinds:
+        source, arguments = tables[role]
+        if not kinds[role] & {".npz", ".mtx"}:
+            _check_columns(open_table(source, role, **text_format(options, role)), named, arguments)
+
+
+def _check_columns(table: Any, options: Mapping[str, Any], arguments: Sequence[str]) -> None:
+    """Raises an error if an argument names a column that the table lacks."""
+    for argument in arguments:
+        named = options.get(argument) or ()
+        for column in [named] if isinstance(named, str) else named:
+            table.column(argument, column)
 
 
 def text_format(options: Mapping[str, Any], role: str) -> dict[str, Any]:

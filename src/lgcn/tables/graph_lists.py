@@ -238,7 +238,7 @@ def _of_pyg(graphs: Sequence[Data], directed: bool) -> Graph:
         first += size
         x, weights = found.get("x"), found.get("edge_weight")
         for key, value, before in (("x", x, parts.x), ("edge_weight", weights, parts.weights)):
-            if (value is None) != (len(before) < number):
+            if len(before) != (0 if value is None else number):
                 raise DataError(f"graphs[{number}]: {key} must be given for all graphs or for none")
         if x is not None:
             x = x.unsqueeze(1) if x.dim() == 1 else x

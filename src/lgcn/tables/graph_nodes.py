@@ -43,12 +43,12 @@ class NamedGraphs:
         if (found < 0).any():
             row = int((found < 0).argmax())
             got = rows.column(self.column)[row].as_py()
-            what = (
-                "the graph is missing" if got in (None, "") else f"no graph is called {quoted(got)}"
-            )
+            where = f"{source.name}, {source.where([first + row])[0]}, column {self.column!r}"
+            if got in (None, ""):
+                raise DataError(f"{where}: the graph is missing. Fill in the cell")
             raise DataError(
-                f"{source.name}, {source.where([first + row])[0]}, column {self.column!r}: {what} "
-                f"in {self.table}. Correct the cell, or add a row for the graph there"
+                f"{where}: {self.table} has no row for graph {quoted(got)}. Add one, or correct "
+                "the cell"
             )
         return found
 
@@ -214,16 +214,18 @@ def _check_ends(
     for side in (0, 1):
         if found[side][row] >= 0:
             continue
-        elsewhere = nodes.anywhere(codes[side])[row]
-        if elsewhere >= 0:
-            graph = quoted(batch.column(names.column)[row].as_py())
-            raise DataError(
-                f"{place}: an edge must join nodes of one graph, got one of graph {graph} with "
-                f"node {ends[side]}, which is of graph {graph_of(elsewhere)}"
-            )
-        raise DataError(
-            f"{place}: no node of the node table is called {ends[side]}. Add it, or correct the id"
+        whose = (
+            f"graph {quoted(batch.column(names.column)[row].as_py())}"
+            if has_graphs
+            else "the node table"
         )
+        other = nodes.anywhere(codes[side])[row] if nodes.differ else -1
+        if other >= 0:
+            raise DataError(
+                f"{place}: an edge must join nodes of one graph, got one of {whose} with node "
+                f"{ends[side]}, which is of graph {graph_of(other)}"
+            )
+        raise DataError(f"{place}: {whose} has no node {ends[side]}. Add it, or correct the id")
     raise DataError(
         f"{place}: an edge must join nodes of one graph, got node {ends[0]} of graph "
         f"{graph_of(found[0][row])} and node {ends[1]} of graph {graph_of(found[1][row])}"

@@ -65,7 +65,7 @@ class PreparedTraining:
         if self.resume and self._finished(workers):
             return self._result(workers)
         graph = self.source.load()
-        one_graph = not self.source.is_partition and not self.source.is_whole_graphs
+        one_graph = not self.source.is_partition and not self.source.is_graph_set
         if self.source.is_own and one_graph:
             from lgcn.datasets.report_warnings import training_warnings
             from lgcn.training.checks import check_trainable
@@ -143,7 +143,7 @@ def prepare_training(
     given = dict(settings)
     if source is not None:
         given |= _of_source(source)
-        if source.is_whole_graphs and not resume:
+        if source.is_graph_set and not resume:
             given.setdefault("model", MODEL_OF_GRAPHS)
     if resume:
         if out is None:

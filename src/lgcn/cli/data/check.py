@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from lgcn.cli.data.check_graphs import check_graphs
+from lgcn.cli.data.report_parts import (
+    MOST_ROWS,
+    bars,
+    feature_columns,
+    import_rows,
+    more,
+    remarks,
+    table,
+)
 from lgcn.cli.options import Json, Root
 from lgcn.cli.output import out, print_json
 from lgcn.cli.table_flags import takes_tables
@@ -16,9 +25,6 @@ from lgcn.errors import UsageError
 
 if TYPE_CHECKING:
     from lgcn.datasets.graph_report import GraphReport
-
-BAR = 30  # characters of the longest bar
-MOST_ROWS = 40  # of a table of columns or classes
 
 
 @takes_tables
@@ -44,6 +50,9 @@ def check(
             "from, or see lgcn data info"
         )
     source.check()
+    if source.is_graph_set:
+        check_graphs(source, as_json=as_json)
+        return
     from lgcn.datasets.graph_report import check_source
 
     report = check_source(source)
@@ -65,59 +74,20 @@ def render(report: "GraphReport") -> RenderableType:
     Args:
         report: What `lgcn.datasets.graph_report.check_graph` returned.
     """
-    sizes = _table(report.name)
+    sizes = table(report.name)
     for name, value in _sizes(report):
         sizes.add_row(name, Text(value))
-    parts: list[RenderableType] = [sizes]
-    if report.columns:
-        columns = _table("\nFeature columns", "column", "features", "kind")
-        for column in report.columns[:MOST_ROWS]:
-            columns.add_row(Text(column["name"]), f"{column['width']:,}", column["kind"])
-        parts += [columns, *_more(len(report.columns))]
+    parts: list[RenderableType] = [sizes, *feature_columns(report.columns)]
     degrees = [
         (f"{r['from']}" if r["from"] == r["to"] else f"{r['from']}-{r['to']}", r["nodes"])
         for r in report.degree_histogram
     ]
-    parts.append(_bars("\nNodes by number of neighbours", "neighbours", degrees))
+    parts.append(bars("\nNodes by number of neighbours", "neighbours", degrees))
     if report.classes:
         head = "class" if report.labels == "one per node" else "label"
         classes = list(report.classes.items())[:MOST_ROWS]
-        parts += [_bars(f"\nNodes by {head}", head, classes), *_more(len(report.classes))]
-    for title, lines, style in (
-        ("Notes", report.notes, ""),
-        ("What looks wrong", report.warnings, "yellow"),
-    ):
-        if lines:
-            parts.append(Text(f"\n{title}", style="bold"))
-            parts += [Text(f"- {line}", style=style) for line in lines]
-    if not report.warnings:
-        text = "Nothing else looks wrong." if report.notes else "Nothing looks wrong."
-        parts.append(Text(f"\n{text}", style="green"))
-    return Group(*parts)
-
-
-def _table(title: str, *heads: str) -> Table:
-    """Without `heads` two columns; with them the second holds numbers."""
-    made = Table(
-        title=Text(title, style="bold"), title_justify="left", show_header=bool(heads), box=None
-    )
-    for i, head in enumerate(heads or ("", "")):
-        made.add_column(head, justify="right" if heads and i == 1 else "left")
-    return made
-
-
-def _bars(title: str, head: str, rows: list[tuple[str, int]]) -> Table:
-    made = _table(title, head, "nodes", "")
-    longest = max((number for _, number in rows), default=0)
-    for name, number in rows:
-        length = BAR * number / max(longest, 1)
-        bar = "█" * int(length) + ("▌" if length % 1 >= 0.5 or 0 < length < 1 else "")
-        made.add_row(Text(name), f"{number:,}", Text(bar, style="cyan"))
-    return made
-
-
-def _more(number: int) -> list[Text]:
-    return [Text(f"and {number - MOST_ROWS:,} more")] if number > MOST_ROWS else []
+        parts += [bars(f"\nNodes by {head}", head, classes), *more(len(report.classes))]
+    return Group(*parts, *remarks(report.notes, report.warnings))
 
 
 def _sizes(report: "GraphReport") -> list[tuple[str, str]]:
@@ -155,7 +125,4 @@ def _sizes(report: "GraphReport") -> list[tuple[str, str]]:
             ("homophily", f"{report.homophily:.2f} (by chance {report.homophily_by_chance:.2f})")
         )
     rows.append(("suggested k", f"{report.suggested_k} (training uses it with k=none)"))
-    for key, count in report.imported.items():
-        shown = f"{count:,}" if isinstance(count, int) else str(count)
-        rows.append((f"import: {key.replace('_', ' ')}", shown))
-    return rows
+    return [*rows, *import_rows(report.imported)]

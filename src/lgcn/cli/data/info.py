@@ -1,4 +1,4 @@
-"""`lgcn data info`: the sizes of a data set, a graph store or a partition."""
+"""`lgcn data info`: the sizes of a data set, of many graphs, a graph store or a partition."""
 
 from rich.markup import escape
 from rich.table import Table
@@ -24,6 +24,7 @@ def info(dataset: DatasetName, root: Root = None, as_json: Json = False) -> None
     source = GraphSource("store", {"path": dataset}) if in_store else GraphSource(dataset, {}, root)
     source.check()
     from lgcn.datasets.graph_report import graph_sizes
+    from lgcn.graph import GraphSet
 
     if in_store:
         from lgcn.store.open_store import open_store
@@ -31,11 +32,19 @@ def info(dataset: DatasetName, root: Root = None, as_json: Json = False) -> None
         store = open_store(dataset)
         record = graph_sizes(store.graph, directed=store.header["directed"])
     else:
-        record = graph_sizes(source.load())
+        loaded = source.load()
+        if isinstance(loaded, GraphSet):
+            from lgcn.datasets.graph_set_report import graph_set_sizes
+
+            record = graph_set_sizes(loaded)
+        else:
+            record = graph_sizes(loaded)
     if as_json:
         print_json(record)
         return
     table = Table(show_header=False)
     for key, value in record.items():
+        if isinstance(value, dict):  # of all graphs
+            value = ", ".join(f"{name} {number:,}" for name, number in value.items())
         table.add_row(key.replace("_", " "), escape(str(value)))
     out.print(table)
