@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lgcn.explain import explain_nodes, selected_neighbours
     from lgcn.graph import Graph
     from lgcn.inference import load_run, predict
-    from lgcn.nn import LGCN, KLargestAggregation, LGConv
+    from lgcn.nn import LGCN, GraphLGCN, KLargestAggregation, KLargestReadout, LGConv
     from lgcn.ops import k_largest
     from lgcn.partition import open_partition
     from lgcn.sampling import SubgraphLoader, select_subgraph
@@ -32,7 +32,9 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 __all__ = [
     "LGCN",
     "Graph",
+    "GraphLGCN",
     "KLargestAggregation",
+    "KLargestReadout",
     "LGCNClassifier",
     "LGCNRegressor",
     "LGConv",
@@ -76,10 +78,12 @@ _HOME = {
     # Why it predicts what it predicts.
     "explain_nodes": "lgcn.explain",
     "selected_neighbours": "lgcn.explain",
-    # Its parts: the network, the layer, the selection, Algorithm 1.
+    # Its parts: the networks, the layer, the selection, the read-out of graphs, Algorithm 1.
     "LGCN": "lgcn.nn",
     "LGConv": "lgcn.nn",
     "KLargestAggregation": "lgcn.nn",
+    "GraphLGCN": "lgcn.nn",
+    "KLargestReadout": "lgcn.nn",
     "k_largest": "lgcn.ops",
     "SubgraphLoader": "lgcn.sampling",
     "select_subgraph": "lgcn.sampling",

@@ -5,7 +5,8 @@ A model is a `torch.nn.Module` with a class of settings. Other packages add thei
     register_model("mine", "my_package.network:Mine", MySettings, preset="mine")
 
 The network's class takes (in_channels, num_classes) and the fields of its settings by keyword. Its
-``forward`` takes (x, graph). It also has
+``forward`` takes (x, graph) and returns one row of scores per node, or per graph if the model is
+``for_graphs``. It also has
 
 - ``first_layer``, the layer that ``decay_layers="first"`` applies L2 to;
 - ``can_capture``, whether a training step launches the same kernels on the same memory each time,
@@ -16,7 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from lgcn.errors import UsageError, did_you_mean
-from lgcn.training.groups import BoostingSettings, LGCNSettings, ModelSettings, ResidualSettings
+from lgcn.training.groups import (
+    BoostingSettings,
+    GraphLGCNSettings,
+    LGCNSettings,
+    ModelSettings,
+    ResidualSettings,
+)
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -27,22 +34,33 @@ class UnknownModel(UsageError):
 
 
 class Model(NamedTuple):
-    """Where a model's class is, the class of its settings, and its default preset."""
+    """Where a model's class is, the class of its settings, its default preset, and its use."""
 
     network: str
     settings: type[ModelSettings]
     preset: str
+    for_graphs: bool = False  # one row of scores per graph instead of per node
 
 
 _models: dict[str, Model] = {
     "lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "default"),
     "residual": Model("lgcn.nn.residual:ResidualLGCN", ResidualSettings, "residual"),
+    "graph_lgcn": Model(
+        "lgcn.nn.graph_lgcn:GraphLGCN", GraphLGCNSettings, "graphs", for_graphs=True
+    ),
     "boosting": Model("lgcn.nn.boosted_trees:BoostedTrees", BoostingSettings, "boosting"),
 }
 _OWN = len(_models)  # models that no other package has added
 
 
-def register_model(name: str, network: str, settings: type[ModelSettings], *, preset: str) -> None:
+def register_model(
+    name: str,
+    network: str,
+    settings: type[ModelSettings],
+    *,
+    preset: str,
+    for_graphs: bool = False,
+) -> None:
     """Adds a model, which ``model=NAME`` then selects in the settings.
 
     Args:
@@ -51,8 +69,10 @@ def register_model(name: str, network: str, settings: type[ModelSettings], *, pr
         settings: The class of its settings, a subclass of `ModelSettings`. Its module should
             not import torch, so that a wrong setting is reported at once.
         preset: Its default preset.
+        for_graphs: Whether it scores whole graphs: its ``forward`` then takes a graph with ``ptr``
+            and returns one row per graph. (default: ``False``)
     """
-    _models[name] = Model(network, settings, preset)
+    _models[name] = Model(network, settings, preset, for_graphs)
 
 
 def model_names() -> list[str]:
