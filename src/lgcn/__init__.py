@@ -8,14 +8,14 @@ from lgcn.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from lgcn.datasets import load_dataset
     from lgcn.datasets.graph_sets import load_graphs
-    from lgcn.estimator import LGCNClassifier, LGCNRegressor
+    from lgcn.estimator import GraphClassifier, GraphRegressor, LGCNClassifier, LGCNRegressor
     from lgcn.explain import explain_nodes, selected_neighbours
     from lgcn.graph import Graph, GraphSet
     from lgcn.inference import load_run, predict
-    from lgcn.nn import LGCN, KLargestAggregation, LGConv
+    from lgcn.nn import LGCN, GraphLGCN, KLargestAggregation, KLargestReadout, LGConv
     from lgcn.ops import k_largest
     from lgcn.partition import open_partition
-    from lgcn.sampling import SubgraphLoader, select_subgraph
+    from lgcn.sampling import GraphSetLoader, SubgraphLoader, select_subgraph
     from lgcn.store.open_store import open_store
     from lgcn.store.write_store import write_store
     from lgcn.tables.from_graphs import from_networkx, from_scipy
@@ -34,8 +34,13 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 __all__ = [
     "LGCN",
     "Graph",
+    "GraphClassifier",
+    "GraphLGCN",
+    "GraphRegressor",
     "GraphSet",
+    "GraphSetLoader",
     "KLargestAggregation",
+    "KLargestReadout",
     "LGCNClassifier",
     "LGCNRegressor",
     "LGConv",
@@ -78,6 +83,8 @@ _HOME = {
     # A model: train one, use a trained one.
     "LGCNClassifier": "lgcn.estimator",
     "LGCNRegressor": "lgcn.estimator",
+    "GraphClassifier": "lgcn.estimator",
+    "GraphRegressor": "lgcn.estimator",
     "Settings": "lgcn.training.settings",
     "train": "lgcn.training",
     "load_run": "lgcn.inference",
@@ -85,13 +92,16 @@ _HOME = {
     # Why it predicts what it predicts.
     "explain_nodes": "lgcn.explain",
     "selected_neighbours": "lgcn.explain",
-    # Its parts: the network, the layer, the selection, Algorithm 1.
+    # Its parts: the networks, the layer, the selection, the read-out of graphs, Algorithm 1.
     "LGCN": "lgcn.nn",
     "LGConv": "lgcn.nn",
     "KLargestAggregation": "lgcn.nn",
+    "GraphLGCN": "lgcn.nn",
+    "KLargestReadout": "lgcn.nn",
     "k_largest": "lgcn.ops",
     "SubgraphLoader": "lgcn.sampling",
     "select_subgraph": "lgcn.sampling",
+    "GraphSetLoader": "lgcn.sampling",
 }
 __getattr__ = lazy_names(__name__, _HOME)
 

@@ -1,4 +1,4 @@
-"""The registry: the core knows the LGCN alone, and others add themselves."""
+"""The registry: the core knows its own models, and others add themselves."""
 
 import subprocess
 import sys
@@ -40,8 +40,8 @@ import lgcn.paper
 print(Settings.create(model="gcn").preset, Settings.create(preset="best").model.name)
 """
     names, model, preset, after = run(code).splitlines()
-    models = "['lgcn', 'residual', 'boosting']"
-    assert names == f"{models} ['best', 'boosting', 'default', 'quick', 'residual']"
+    models = "['lgcn', 'residual', 'graph_lgcn', 'boosting']"
+    assert names == f"{models} ['best', 'boosting', 'default', 'graphs', 'quick', 'residual']"
     assert "unknown model 'gcn'" in model
     assert "unknown preset 'paper'" in preset
     assert "import lgcn.paper" in model
@@ -63,7 +63,8 @@ print({"torch", "numba", "scipy"} & set(sys.modules))
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in model_names() if name not in ("lgcn", "residual", "boosting")]
+    "name",
+    [n for n in model_names() if n not in ("lgcn", "residual", "graph_lgcn", "boosting")],
 )
 def test_a_baseline_has_settings_of_its_own(name: str) -> None:
     model = Settings.create(model=name).model
@@ -99,6 +100,9 @@ def test_other_packages_add_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "_models", dict(models._models))
     place = "lgcn.paper.baselines.mlp.network:MLP"
     register_model("mine", place, MineSettings, preset="default")
+    assert not find_model("mine").for_graphs
+    register_model("of graphs", place, MineSettings, preset="default", for_graphs=True)
+    assert find_model("of graphs").for_graphs
     settings = Settings.create(model="mine", depth=4)
     assert (settings.model.name, settings.model.depth) == ("mine", 4)
     assert network_class("mine").__name__ == "MLP"

@@ -186,9 +186,9 @@ class Worlds:
         else:
             selected = h.new_zeros(worlds, rows, layer.k, width)
         parts = [h[:, :rows, None], selected]
-        if layer.mean:
+        if layer.mean or layer.sum:
             mean = _add_up(entries, messages)
-            if layer.rank == "raw":
+            if layer.mean and layer.rank == "raw":
                 mean = mean / _row_weights(entries, h.dtype)
             parts.append(mean[:, :, None])
         grid = torch.cat(parts, dim=2)
@@ -199,9 +199,9 @@ class Worlds:
         rowptr, col, value = self._one_below_the_other(entries, h)
         rows = entries.rowptr.numel() - 1
         own, flat, last = h[:, :rows].flatten(0, 1), h.flatten(0, 1), None
-        if layer.mean:
+        if layer.mean or layer.sum:
             last = spmm(rowptr, col, value, flat)
-            if layer.rank == "raw":
+            if layer.mean and layer.rank == "raw":
                 last = last / _row_weights(entries, h.dtype).repeat(len(h), 1)
         grid = k_largest_grid(
             flat, own, rowptr, col, layer.k, edge_weight=value, zeros=layer.zeros, last=last

@@ -8,7 +8,17 @@ from lgcn.nn.rows import RowLayer, Rows
 
 
 class BatchNorm(RowLayer, BatchNorm1d):
-    """`torch.nn.BatchNorm1d`. Without running statistics, a block is normalised by all rows."""
+    """`torch.nn.BatchNorm1d`. Without running statistics, a block is normalised by all rows.
+
+    Less than two rows have no variance. In training they are normalised by the running statistics,
+    if there are any, which they leave as they are.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and x.size(0) < 2 and self.track_running_stats:
+            mean, variance = self.running_mean, self.running_var
+            return F.batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps)
+        return super().forward(x)
 
     def rows(self, x: Rows) -> Rows:
         if self.track_running_stats:

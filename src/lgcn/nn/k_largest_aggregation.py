@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.aggr import Aggregation
 
+from lgcn.nn.groups import rows_of_groups
 from lgcn.ops import k_largest_values
 from lgcn.ops.k_largest import Zeros
 
@@ -65,20 +66,12 @@ class KLargestAggregation(Aggregation):  # type: ignore[misc]
     ) -> Tensor:
         """Aggregates the rows of each group, see PyG's `Aggregation.forward`."""
         self.assert_two_dimensional_input(x, dim)
-        rows = torch.arange(x.size(0), device=x.device)
         if ptr is None:
             if index is None:
                 index = torch.zeros(x.size(0), dtype=torch.long, device=x.device)
-            index = index.long()
-            if dim_size is None:
-                dim_size = int(index.max()) + 1 if index.numel() else 0
-            if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < dim_size:
-                raise ValueError(
-                    f"index must lie between 0 and {dim_size - 1}, "
-                    f"got {int(index.min())} to {int(index.max())}"
-                )
-            index, rows = index.sort(stable=True)
-            ptr = torch.searchsorted(index, torch.arange(dim_size + 1, device=x.device))
+            ptr, rows, _ = rows_of_groups(index, dim_size)
+        else:
+            rows = torch.arange(x.size(0), device=x.device)
         values = k_largest_values(x, ptr, rows.to(ptr.dtype), self.k, zeros=self.zeros)
         if self.reduce_mode == "cat":
             return values.flatten(1)

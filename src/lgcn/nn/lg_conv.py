@@ -75,6 +75,8 @@ class LGConv(MessageLayer):
         mean: Append the mean over all neighbours to the grid, which then has $k + 2$ positions: the
             $k$ largest values say nothing about the others. With `rank="normalized"` it is the
             sum, whose entries are normalised already. (default: `False`)
+        sum: Append the neighbours' sum in place of the mean, which also tells how many neighbours
+            there are. (default: `False`)
         dropout: Dropout rate of the selected values, and between the two convolutions.
             (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
@@ -109,6 +111,7 @@ class LGConv(MessageLayer):
         self_loops: bool = False,
         zeros: Zeros = "pad",
         mean: bool = False,
+        sum: bool = False,
         dropout: float = 0.0,
         adj_dropout: float = 0.0,
         activation: Callable[[Tensor], Tensor] | None = None,
@@ -121,6 +124,8 @@ class LGConv(MessageLayer):
             raise ValueError(f"rank must be 'raw' or 'normalized', got {rank!r}")
         if zeros not in ("pad", "compete"):
             raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
+        if mean and sum:
+            raise ValueError("mean and sum must not both be true: the grid has one place for them")
         self.in_channels = _one_width(in_channels)
         self.out_channels = out_channels
         self.k = k
@@ -128,7 +133,8 @@ class LGConv(MessageLayer):
         self.self_loops = self_loops
         self.zeros: Zeros = zeros
         self.mean = mean
-        self.positions = k + 2 if mean else k + 1
+        self.sum = sum
+        self.positions = k + 2 if mean or sum else k + 1
         self.dropout = dropout
         self.adj_dropout = adj_dropout
         self.activation = activation
@@ -236,7 +242,7 @@ class LGConv(MessageLayer):
     ) -> Tensor:
         """Makes the grid [N, k + 1, C]: own features, then the k largest of the neighbours.
 
-        With `mean`, the neighbours' mean follows, and the grid is [N, k + 2, C].
+        With `mean` or `sum`, that of the neighbours follows, and the grid is [N, k + 2, C].
 
         Args:
             source: Features of the neighbours.
@@ -244,10 +250,10 @@ class LGConv(MessageLayer):
             adjacency: The rows of the nodes; its columns number the rows of `source`.
             mask: Factor of the values of each entry of `adjacency`. (default: none)
         """
-        source, own, adjacency, mean = self._ranked(source, own, adjacency, mask)
+        source, own, adjacency, last = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
         grid = k_largest_grid(
-            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=mean
+            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=last
         )
         return drop(grid, self.dropout, self.training, overwrite=True)  # nobody else holds it
 
@@ -255,10 +261,10 @@ class LGConv(MessageLayer):
         self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None = None
     ) -> tuple[Tensor, Selection]:
         """As `select`, and says which neighbours the values of the grid are from."""
-        source, own, adjacency, mean = self._ranked(source, own, adjacency, mask)
+        source, own, adjacency, last = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
         grid, node = k_largest_grid_from(
-            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=mean
+            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=last
         )
         selection = Selection(node.long(), grid[:, 1 : self.k + 1])
         return drop(grid, self.dropout, self.training), selection
@@ -266,16 +272,16 @@ class LGConv(MessageLayer):
     def _ranked(
         self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None, CSR, Tensor | None]:
-        """What the selection reads: both features, the adjacency, and the neighbours' mean."""
+        """What the selection reads: features, the adjacency, and the neighbours' mean or sum."""
         if self.training and self.adj_dropout > 0:
             adjacency, mask = self._drop_entries(adjacency, mask)
         if torch.is_autocast_enabled(source.device.type):  # select in that precision as well
             source = source.to(torch.get_autocast_dtype(source.device.type))
         own = None if own is None else own.to(source.dtype)
-        mean = self._mean(source, adjacency, mask) if self.mean else None
+        last = self._mean(source, adjacency, mask) if self.mean or self.sum else None
         rowptr, col, weight = times(adjacency, mask)
         weight = None if weight is None else weight.to(source.dtype)
-        return source, own, CSR(rowptr, col, weight), mean
+        return source, own, CSR(rowptr, col, weight), last
 
     def _drop_entries(self, adjacency: CSR, mask: Tensor | None) -> tuple[CSR, Tensor | None]:
         # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
@@ -296,7 +302,7 @@ class LGConv(MessageLayer):
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
         masked = weight if mask is None else weight * mask.to(source.dtype)
         total = spmm(rowptr, col, masked, source)
-        if self.rank == "normalized":
+        if self.sum or self.rank == "normalized":
             return total
         weights = spmm(rowptr, col, weight, source.new_ones(source.size(0), 1))
         return total / torch.where(weights == 0, 1, weights)

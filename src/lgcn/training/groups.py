@@ -22,7 +22,7 @@ from pydantic import (
 
 from lgcn.errors import UsageError
 from lgcn.training.metric_names import FACTS, known_metric
-from lgcn.utils.choices import Activation, ScoredNodes, StartNodes
+from lgcn.utils.choices import READOUTS, Activation, ScoredNodes, StartNodes, readout_names
 from lgcn.utils.limits import MAX_PARTS
 from lgcn.utils.sizes import parse_memory
 
@@ -43,6 +43,11 @@ def _choices(kind: Any) -> tuple[Any, ...]:
 
 def _yes_or_no(value: Any) -> Any:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+
+
+def _known_readout(text: str) -> str:
+    readout_names(text)
+    return text
 
 
 StructuralFeatures = Annotated[Literal["auto", "yes", "no"], BeforeValidator(_yes_or_no)]
@@ -285,6 +290,63 @@ class ResidualSettings(ModelSettings):
         of_entry = 0 if self.aggregate == "none" else entries + lgcl * entries // 2
         of_node = 15 * nodes * (self.k + 2 if lgcl else 1)
         return self.num_layers * self.hidden_channels * (of_entry + of_node)
+
+
+class GraphLGCNSettings(ModelSettings):
+    """The LGCN for whole graphs, see `lgcn.GraphLGCN`."""
+
+    name: str = Field("graph_lgcn", description="the model")
+    hidden_channels: Int = Field(
+        32, ge=1, description="width of the embedding and of the classifier's hidden layer"
+    )
+    lgcl_channels: Int = Field(32, ge=1, description="features that each LGCL adds")
+    num_layers: int = Field(3, ge=0, le=MAX_PARTS, description="number of LGCLs")
+    k: Int = Field(8, ge=1, description="values that an LGCL selects per feature")
+    cnn: Literal["single", "double"] = Field("single", description="convolutions of an LGCL")
+    rank: Literal["raw", "normalized"] = Field("raw", description="values that are ranked")
+    self_loops: bool = Field(
+        False, description="LGCLs select among a node's neighbours and the node itself"
+    )
+    zeros: Literal["pad", "compete"] = Field("pad", description="how zeros enter the ranking")
+    append: Literal["none", "mean", "sum"] = Field(
+        "sum", description="mean or sum over all neighbours, beside the k largest values"
+    )
+    activation: Activation = Field("relu", description="non-linearity")
+    norm: Literal["batch", "layer", "none"] = Field(
+        "batch", description="norm after each layer and in the classifier"
+    )
+    readout: Annotated[str, AfterValidator(_known_readout)] = Field(
+        "sum+max",
+        description=f"from nodes to the graph: {', '.join(READOUTS)}, or several joined with +",
+    )
+    readout_k: Int = Field(
+        16, ge=1, description="values that readout=k_largest takes, or nodes that readout=sort does"
+    )
+    pooling: Literal["none", "topk", "sag", "cluster"] = Field(
+        "none",
+        description="what makes graphs smaller between LGCLs: Graph U-Nets' top-k pooling, SAGPool "
+        "or pairs of neighbours",
+    )
+    ratio: float = Field(
+        0.5, ge=0.001, le=1, description="share of nodes that pooling=topk and pooling=sag keep"
+    )
+    dropout: Rate = Field(0.5, description="dropout rate in the classifier")
+    input_dropout: Rate = Field(0.0, description="dropout rate of input features")
+    lgcl_dropout: Rate = Field(0.0, description="dropout rate of the values that LGCLs select")
+    adj_dropout: Rate = Field(0.0, description="dropout rate of edges")
+
+    @property
+    def values_per_feature(self) -> int:
+        return self.k + 1 + (self.append != "none")
+
+    def work(self, nodes: int, entries: int) -> int:
+        width, total = self.hidden_channels, 0
+        appends = self.append != "none"
+        for _ in range(self.num_layers):  # as those of the LGCN; pooling is not counted
+            total += width * (entries + appends * entries // 2)
+            total += width * 15 * nodes * (self.k + 1 + appends)
+            width += self.lgcl_channels
+        return total
 
 
 class BoostingSettings(ModelSettings):

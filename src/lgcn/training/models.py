@@ -5,7 +5,8 @@ A model is a `torch.nn.Module` with a class of settings. Other packages add thei
     register_model("mine", "my_package.network:Mine", MySettings, preset="mine")
 
 The network's class takes (in_channels, num_classes) and the fields of its settings by keyword. Its
-``forward`` takes (x, graph). It also has
+``forward`` takes (x, graph) and returns one row of scores per node, or per graph if the model is
+``for_graphs``. It also has
 
 - ``first_layer``, the layer that ``decay_layers="first"`` applies L2 to;
 - ``can_capture``, whether a training step launches the same kernels on the same memory each time,
@@ -16,7 +17,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from lgcn.errors import UsageError, did_you_mean
-from lgcn.training.groups import BoostingSettings, LGCNSettings, ModelSettings, ResidualSettings
+from lgcn.training.groups import (
+    BoostingSettings,
+    GraphLGCNSettings,
+    LGCNSettings,
+    ModelSettings,
+    ResidualSettings,
+)
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -41,6 +48,9 @@ class Model(NamedTuple):
 _models: dict[str, Model] = {
     "lgcn": Model("lgcn.nn.lgcn:LGCN", LGCNSettings, "default"),
     "residual": Model("lgcn.nn.residual:ResidualLGCN", ResidualSettings, "residual"),
+    "graph_lgcn": Model(
+        "lgcn.nn.graph_lgcn:GraphLGCN", GraphLGCNSettings, "graphs", for_graphs=True
+    ),
     "boosting": Model("lgcn.nn.boosted_trees:BoostedTrees", BoostingSettings, "boosting"),
 }
 _OWN = len(_models)  # models that no other package has added
