@@ -46,11 +46,11 @@ def embed(
         trained = load_run(run)
         with on_parts(trained, "embed", dataset, store, tables) as parts:
             if parts is not None:
-                nodes, width = parts.write_embeddings(output, on_progress=on_progress, **chosen)
+                rows, width = parts.write_embeddings(output, on_progress=on_progress, **chosen)
                 if not parts.workers.is_first:
                     return
             else:
-                nodes, width = trained.write_embeddings(
+                rows, width = trained.write_embeddings(
                     output,
                     on_progress=on_progress,
                     dataset=dataset,
@@ -59,7 +59,8 @@ def embed(
                     **chosen,
                     **tables,
                 )
+    unit = trained.spec.unit
     if as_json:
-        print_json({"output": str(output), "nodes": nodes, "width": width})
+        print_json({"output": str(output), f"{unit}s": rows, "width": width})
     else:
-        print_line(f"wrote embeddings of {nodes} nodes, {width} numbers each, to {output}")
+        print_line(f"wrote embeddings of {rows} {unit}s, {width} numbers each, to {output}")

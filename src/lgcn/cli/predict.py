@@ -97,7 +97,11 @@ def predict(
             "them for formulas; --no-spreadsheet-safe leaves them as they are"
         )
     if as_json:
-        record = {"output": str(output), "nodes": written.nodes, "abstained": written.abstained}
+        record = {
+            "output": str(output),
+            f"{trained.spec.unit}s": written.nodes,
+            "abstained": written.abstained,
+        }
         print_json({**record, "classes": list(trained.class_names)})
         return
     silent = f", {written.abstained} of them left open" if abstain_below is not None else ""

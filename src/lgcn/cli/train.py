@@ -201,14 +201,15 @@ def train(
     if as_json:
         print_json({**record, "metrics": metrics})
         return
-    _print_record(record)
+    unit = "node" if metrics is None else metrics.get("unit", "node")
+    _print_record(record, unit)
     if metrics is not None:
-        unit = metrics.get("unit", "node")
         print_scores(metrics["splits"], metrics["baselines"], metrics["summary"], unit)
     saved = str(record["out"])
     output = "FOLDER" if record["dataset"] == "partition" else "FILE.csv"
     print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output {output}")
-    print_line(f"look at it: lgcn report {shlex.quote(saved)}")
+    if unit == "node":  # reports show nodes
+        print_line(f"look at it: lgcn report {shlex.quote(saved)}")
 
 
 def _train_here(
@@ -256,7 +257,7 @@ def _number_or_word(text: str | None) -> str | float | None:
         return text
 
 
-def _print_record(record: dict[str, Any]) -> None:
+def _print_record(record: dict[str, Any], unit: str) -> None:
     name = record.get("graph", record["dataset"])  # records of earlier versions have no "graph"
     title = f"{record.get('model', 'lgcn').upper()} on {escape(name)}, seed {record['seed']}"
     table = Table(title=title, title_justify="left")
@@ -271,9 +272,8 @@ def _print_record(record: dict[str, Any]) -> None:
     test_score = metric_text(metric, record["test_score"])
     title = "test" if averaged else "test, at that epoch"
     table.add_row(f"[bold]{title}[/bold]", f"[bold]{test_score}[/]")
-    if (
-        record["dataset"] not in ("tables", "store") and not averaged
-    ):  # there is nothing to compare with
+    compared = record["dataset"] not in ("tables", "store") and unit == "node"
+    if compared and not averaged:  # else there is nothing to compare with
         table.add_row(
             "[dim]test, the released program's rule (looks at the test set)[/dim]",
             f"[dim]{metric_text(metric, record['test_score_released_rule'])}[/dim]",
@@ -304,10 +304,10 @@ def _print_record(record: dict[str, Any]) -> None:
     if "calibration" in record:
         gaps = record["calibration"]
         test = (
-            "" if gaps["test_after"] is None else f", {percent(gaps['test_after'])} on test nodes"
+            "" if gaps["test_after"] is None else f", {percent(gaps['test_after'])} on test {unit}s"
         )
         out.print(
             f"calibration error at temperature {record['temperature']:.2f}: "
-            f"{percent(gaps['val_after'])} on validation nodes "
+            f"{percent(gaps['val_after'])} on validation {unit}s "
             f"({percent(gaps['val_before'])} without){test}"
         )

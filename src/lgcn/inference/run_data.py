@@ -287,8 +287,9 @@ class RunData:
         """
         from lgcn.tables.early_checks import OF_FEATURES
 
-        # Nodes of whole graphs need no features of their own.
-        if not self.run.has_encoder and self.settings.dataset != "graph_tables":
+        # Nodes of whole graphs may have no features of their own.
+        has_features = self.settings.dataset != "graph_tables" or self.spec.given_features > 0
+        if has_features and not self.run.has_encoder:
             raise UsageError(
                 f"{self.run.folder} was not trained on tables, so it cannot read any. Give a graph "
                 "with the same features: a data set or an .npz file by dataset=, or a store by "

@@ -253,7 +253,7 @@ class _Classifier(Module):
     def reset_parameters(self) -> None:
         for module in (*self.norms, self.hidden, self.out):
             if not isinstance(module, Identity):
-                module.reset_parameters()  # type: ignore[operator]
+                module.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
         x = drop(self.norms[0](x), self.dropout, self.training)

@@ -49,7 +49,8 @@ class GraphSetData(TrainingData):
         self.settings = settings._with(positions="none").resolve(_known(graphs))
         self.spec = ModelSpec.of_graphs(graphs, self.settings)
         self.graphs = self.spec.prepare_graphs(graphs)
-        self.graph = self.graphs.targets
+        # The run folder keeps the encoder of the nodes' features.
+        self.graph = replace(self.graphs.targets, encoder=graphs.graph.encoder)
         self.plain = without_edges(graphs)
         self.workers = Workers()
         self._evaluated = [self.graph]
