@@ -70,6 +70,15 @@ def test_a_mask_chooses_graphs() -> None:
         graphs.select([3])
 
 
+def test_graphs_are_taken_one_by_one() -> None:
+    graphs, single = make_set([2, 0, 4])
+    assert [one.num_nodes for one in graphs] == [2, 0, 4]  # type: ignore[attr-defined]
+    assert graphs[-1].ptr is None
+    assert entries(graphs[2]) == entries(single[2])
+    with pytest.raises(IndexError, match="below 3, got 3"):
+        graphs[3]
+
+
 def test_sets_are_joined() -> None:
     graphs, _ = make_set([2, 0, 4])
     again = GraphSet.concat([graphs.select([0]), graphs.select([1, 2])])

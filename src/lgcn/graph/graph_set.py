@@ -158,6 +158,13 @@ class GraphSet:
         """Returns the mask of the graphs of a split: `"train"`, `"val"` or `"test"`."""
         return self.targets.mask(split)
 
+    def __getitem__(self, number: int) -> Graph:
+        """Returns one of the graphs."""
+        count = self.num_graphs
+        if not -count <= number < count:  # which ends a loop over the graphs
+            raise IndexError(f"the number of a graph must be below {count}, got {number}")
+        return replace(self.select([number % count]).graph, ptr=None)
+
     def select(self, numbers: Tensor | Sequence[int]) -> GraphSet:
         """Returns some of the graphs, in the given order.
 
