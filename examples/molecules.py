@@ -16,8 +16,8 @@ import lgcn
 
 def invented() -> lgcn.GraphSet:
     folder = Path(tempfile.mkdtemp())
-    make_files = Path(__file__).parent / "molecules" / "make_files.py"
-    runpy.run_path(str(make_files))["main"](folder)
+    make_molecules = Path(__file__).parent / "molecules" / "make_molecules.py"
+    runpy.run_path(str(make_molecules))["main"](folder)
     return lgcn.graphs_from_tables(
         folder / "bonds.csv",
         folder / "atoms.csv",

@@ -1,6 +1,6 @@
 """Writes tables of invented molecules: molecules.csv, atoms.csv and bonds.csv.
 
-python examples/molecules/make_files.py [FOLDER]
+python examples/molecules/make_molecules.py [FOLDER]
 
 A molecule is a carbon ring with side chains. It counts as toxic if some nitrogen is bonded to two
 oxygens. Others have as many atoms of each element, in other places, so that counting atoms says
