@@ -264,3 +264,12 @@ def test_an_lgcl_appends_the_mean_or_the_sum(append: str) -> None:
         torch.testing.assert_close(grid[node, 3], wanted)
     with pytest.raises(ValueError, match="mean and sum must not both be true"):
         LGConv(5, 2, mean=True, sum=True)
+
+
+def test_read_outs_that_are_the_same_in_all_graphs_stay_small_in_evaluation() -> None:
+    """In evaluation, the running mean is behind the weights; no variance must magnify that."""
+    norm: Any = GraphLGCN(5, 3).classifier.norms[0]
+    for step in range(50):
+        norm(torch.full((32, norm.num_features), 0.01 * step))
+    norm.eval()
+    assert norm(torch.full((4, norm.num_features), 0.49)).abs().max() < 0.5

@@ -22,6 +22,11 @@ from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.k_largest import Zeros
 from lgcn.utils.choices import ACTIVATIONS
 
+# Some read-outs hardly differ between graphs, such as the largest value of a common feature. The
+# usual 1e-5 would multiply them by 300, and with them how far the running mean, which evaluation
+# uses, is behind the weights: scores would fall to those of a coin while the loss still falls.
+READOUT_EPS = 0.1
+
 Append = Literal["none", "mean", "sum"]
 Norm = Literal["batch", "layer", "none"]
 Pooling = Literal["none", "topk", "sag", "cluster"]
@@ -244,7 +249,10 @@ class _Classifier(Module):
         activation: Activation,
     ) -> None:
         super().__init__()
-        self.norms = ModuleList([_norm(norm, in_channels), _norm(norm, hidden_channels)])
+        of_readouts = _norm(norm, in_channels)
+        if isinstance(of_readouts, BatchNorm):
+            of_readouts.eps = READOUT_EPS
+        self.norms = ModuleList([of_readouts, _norm(norm, hidden_channels)])
         self.hidden = Linear(in_channels, hidden_channels)
         self.out = Linear(hidden_channels, num_classes)
         self.dropout = dropout

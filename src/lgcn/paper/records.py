@@ -47,6 +47,8 @@ BEFORE: Mapping[str, Any] = {
     "agreement": 0.0,
     "sharpen": 0.5,
     "scored_nodes": "all",
+    "graphs_per_batch": 32,
+    "nodes_per_batch": None,
     "clusters": 4,
     "halo": 0,
 }

@@ -237,8 +237,8 @@ def _check_alone(settings: Settings) -> None:
     for name in ("time_limit", "max_trials"):
         if getattr(settings, name) is not None:
             raise UsageError(
-                f"{name} tries several networks, which one process does on one graph: drop {name}, "
-                "or train on one graph without several workers and parts"
+                f"{name} tries several networks, which needs one process and one graph in one "
+                f"piece: drop {name}, several workers, the parts, or the set of graphs"
             )
 
 
@@ -268,10 +268,9 @@ def new_folder(settings: Settings, parent: str | Path = "runs") -> Path:
 
 def _of_source(source: GraphSource) -> dict[str, Any]:
     """The settings that name the graph."""
-    if source.dataset == "tables" and "label_column" not in source.options:
-        raise UsageError("label_column= is missing: the column of nodes= that has the labels")
-    if source.dataset == "graph_tables" and "label_column" not in source.options:
-        raise UsageError("label_column= is missing: the column of graphs= that has the labels")
+    labelled = {"tables": "nodes", "graph_tables": "graphs"}.get(source.dataset)
+    if labelled in source.options and "label_column" not in source.options:
+        raise UsageError(f"label_column= is missing: the column of {labelled}= that has the labels")
     options = {"dataset_options": dict(source.options)} if source.options else {}
     return {"dataset": source.dataset, **options}
 
