@@ -86,5 +86,5 @@ def test_wrong_arguments_are_named() -> None:
         Settings.create(model="dgcnn", readout_k=9)
     with pytest.raises(ValueError, match="share must be above 0 and at most 1, got 0"):
         k_of_share([3], 0)
-    with pytest.raises(ValueError, match="sizes must .* at least one graph, got none"):
+    with pytest.raises(ValueError, match=r"sizes must .* at least one graph, got none"):
         k_of_share([], 0.5)
