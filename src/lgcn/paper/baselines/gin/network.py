@@ -81,7 +81,7 @@ class GIN(GraphStack):
 
     @property
     def first_layer(self) -> Module:
-        return self.first
+        return self.first[0]
 
     def embed(self, x: Tensor, graph: Graph) -> Tensor:
         """Returns the read-outs of all levels side by side, see `GraphStack.embed`."""
