@@ -10,11 +10,13 @@ import pytest
 import torch
 
 from lgcn.estimator import LGCNClassifier
+from lgcn.graph import Graph, GraphSet
 from lgcn.paper.baselines.planetoid.training import train_planetoid
 from lgcn.training import Settings, cuda_graphs, train
-from lgcn.training.models import model_names
+from lgcn.training.models import find_model, model_names
 
 from .training.graphs import digest, settings, small_graph
+from .training.whole_graphs import some_graphs
 
 
 @contextmanager
@@ -38,9 +40,14 @@ def somebody_drawing() -> Iterator[None]:
         thread.join()
 
 
+def data_for(config: Settings) -> Graph | GraphSet:
+    """What the model predicts: the nodes of a graph, or whole graphs."""
+    return some_graphs() if find_model(config.model.name).for_graphs else small_graph()
+
+
 def in_threads(config: Settings, fits: int = 6) -> set[str]:
-    """The hashes of the weights of trainings on one graph, in four threads."""
-    graph = small_graph()
+    """The hashes of the weights of trainings on the same data, in four threads."""
+    graph = data_for(config)
     with ThreadPoolExecutor(4) as pool:
         return set(pool.map(lambda _: digest(train(graph, config).model), range(fits)))
 
@@ -60,7 +67,7 @@ SUBGRAPHS = {"training": "subgraph", "max_nodes": 60, "n_init": 10, "num_workers
 )
 def test_trainings_of_one_seed_in_several_threads_give_one_model(given: dict[str, Any]) -> None:
     config = settings(**given, max_epochs=4)
-    alone = digest(train(small_graph(), config).model)
+    alone = digest(train(data_for(config), config).model)
     with somebody_drawing():
         assert in_threads(config) == {alone}
 
@@ -83,10 +90,10 @@ def test_training_neither_reads_nor_changes_the_global_generator(model: str) -> 
     config = settings(model=model, max_epochs=2)
     torch.manual_seed(1)
     before = torch.get_rng_state()
-    first = digest(train(small_graph(), config).model)
+    first = digest(train(data_for(config), config).model)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(2)
-    assert digest(train(small_graph(), config).model) == first
+    assert digest(train(data_for(config), config).model) == first
 
 
 def test_the_global_generator_is_everybody_elses_during_training() -> None:

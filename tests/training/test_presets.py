@@ -32,7 +32,7 @@ NAMES = sorted({name.split()[1] for name in FILES})
 NEUTRAL = {
     *("layer", "n_init", "max_expand", "max_hops", "resample", "subgraphs_per_batch"),
     *("subgraphs_per_epoch", "subgraphs_per_step", "sampler", "clusters", "halo"),
-    "scored_nodes",
+    *("scored_nodes", "graphs_per_batch", "nodes_per_batch"),
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
     "baselines",
@@ -104,6 +104,9 @@ RELEASED = {
         ("chebyshev", "pubmed", "auto", {"order": 3}),
         ("gcnii", "ppi", "auto", {"hidden_channels": 2048, "alpha": 0.5}),
         ("mlp", "wordnet31", "auto", {"dropout": 0.6, "lr": 0.02}),
+        ("structure_blind", "NCI1", "auto", {"variant": "fingerprint"}),
+        ("structure_blind", "COLLAB", "auto", {"variant": "multiset"}),
+        ("structure_blind", "COLLAB", "auto", {"structural_features": "degree"}),
     ],
 )
 def test_values(preset: str, dataset: str, labels: str, wanted: dict[str, Any]) -> None:
@@ -116,7 +119,7 @@ def test_every_section_is_complete_and_valid(name: str) -> None:
     content = tomllib.loads(FILES[name].read_text("utf-8"))
     assert content.keys() == {"settings"}
     for entry in content["settings"]:
-        top = {"datasets", "labels", "time_limit"}
+        top = {"datasets", "labels", "time_limit", "structural_features"}
         assert entry.keys() - top <= GROUPS.keys() - {"hardware"}
         for group, cls in groups_of(entry["model"]["name"]).items():
             if group != "hardware":

@@ -119,6 +119,16 @@ def test_separate_graphs() -> None:
         ModelSpec.of(graphs, settings(**BOTH))
 
 
+def test_the_degree_alone_is_given_to_graphs_without_features() -> None:
+    given = {**BARE, "structural_features": "degree"}
+    graph = bare()
+    prepared = ModelSpec.of(graph, settings(**given)).prepare(graph)
+    degree = graph.rowptr.diff().log1p()
+    expected = (degree - degree.mean()) / degree.std(correction=0) * feature_length(graph)
+    torch.testing.assert_close(prepared.x, expected[:, None].float(), atol=1e-4, rtol=1e-4)
+    assert ModelSpec.of(small_graph(), settings(**given)).structure is None
+
+
 def test_alike_nodes() -> None:
     nodes = torch.arange(40)
     ring = Graph.from_edge_index(torch.stack([nodes, nodes.roll(1)]))

@@ -50,7 +50,7 @@ def _known_readout(text: str) -> str:
     return text
 
 
-StructuralFeatures = Annotated[Literal["auto", "yes", "no"], BeforeValidator(_yes_or_no)]
+StructuralFeatures = Annotated[Literal["auto", "yes", "no", "degree"], BeforeValidator(_yes_or_no)]
 
 
 def _as_tuple(value: Any) -> Any:

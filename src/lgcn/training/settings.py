@@ -75,7 +75,7 @@ class Settings(Group):
     structural_features: StructuralFeatures = Field(
         "auto",
         description="whether degrees, clustering and other numbers that the edges give are added "
-        "to the features (auto: only if the graph has no features)",
+        "to the features (auto: only if the graph has no features; degree: then the degree alone)",
     )
     positions: Literal["auto", "none", "spectral", "learnt"] = Field(
         "auto",

@@ -79,7 +79,10 @@ class Structure:
         from lgcn.graph.statistics import feature_length
 
         length = feature_length(graph)
-        found = _features(graph, length) if wanted else cls((), (), ())
+        found = cls((), (), ())
+        if wanted:
+            degree = settings.structural_features == "degree"
+            found = _features(graph, length, ("log_degree",) if degree else None)
         return found if kind == "none" else found._with_positions(graph, kind, settings, length)
 
     def _with_positions(
@@ -197,7 +200,7 @@ def added(graph: Graph, settings: Settings) -> tuple[bool, str]:
     """
     bare = graph.num_features == 0 and graph.num_edges > 0
     wanted = settings.structural_features == "yes" or (
-        settings.structural_features == "auto" and bare
+        settings.structural_features in ("auto", "degree") and bare
     )
     kind: str = settings.positions
     if kind == "auto":
@@ -222,13 +225,16 @@ def prepared_length(graph: Graph, settings: Settings) -> float:
     return feature_length(graph) * math.sqrt(max(1, parts))
 
 
-def _features(graph: Graph, length: float) -> Structure:
-    """Structural features, scaled over the nodes of the training; constant ones are left out."""
+def _features(graph: Graph, length: float, names: tuple[str, ...] | None = None) -> Structure:
+    """Structural features, scaled over the nodes of the training; constant ones are left out.
+
+    Without `names`, they are all that the graph can have at a reasonable cost.
+    """
     import numpy as np
 
     from lgcn.graph.structural import structural_features, suitable_names
 
-    names = suitable_names(graph)
+    names = suitable_names(graph) if names is None else names
     values = structural_features(graph, names).astype(np.float64)
     if graph.inductive:
         assert graph.train_mask is not None
