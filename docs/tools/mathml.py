@@ -7,8 +7,9 @@ from html import escape
 SYMBOLS = {
     "Vert": "‖", "lVert": "‖", "rVert": "‖", "alpha": "α", "beta": "β", "cdot": "·", "dots": "…",
     "ell": "ℓ", "epsilon": "ϵ", "ge": "≥", "in": "∈", "lambda": "λ", "lceil": "⌈", "ldots": "…",
-    "le": "≤", "leftarrow": "←", "mid": "|", "ne": "≠", "prime": "′", "rceil": "⌉", "sigma": "σ",
-    "sum": "∑", "theta": "θ", "times": "×", "to": "→", "{": "{", "}": "}", "_": "_", "%": "%",
+    "le": "≤", "leftarrow": "←", "mid": "|", "ne": "≠", "odot": "⊙", "prime": "′", "rceil": "⌉",
+    "sigma": "σ", "sum": "∑", "theta": "θ", "times": "×", "to": "→", "{": "{", "}": "}", "_": "_",
+    "%": "%",
 }  # fmt: skip
 LETTERS = ("alpha", "beta", "ell", "epsilon", "lambda", "sigma", "theta")
 NAMES = ("exp", "log", "max", "min")  # set upright
