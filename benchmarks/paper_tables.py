@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.report_tables import table as rows_as_table
 from lgcn.paper.layout import Entry, honest_score
 from lgcn.paper.plans import BEST, BEST_ROW, SEARCHED_WITHOUT, WITHOUT, make_plans
-from lgcn.paper.render import wide
+from lgcn.paper.render import LONG, wide
 from lgcn.paper.tables import Table, make_table, title_of
 
 PAPER = Path("benchmarks/paper")
@@ -22,8 +22,7 @@ def paper_table(target: str, folder: Path = PAPER) -> str:
     order = sorted(table.columns, key=lambda column: column.title == "paper")
     datasets = tuple(name for name in table.datasets if name in seen)
     shown = replace(table, columns=tuple(order), datasets=datasets)
-    # Table 5 has eight columns per data set, too many to stand side by side.
-    return _long(shown) if target == "table5" else "\n".join(wide(shown))
+    return _long(shown) if target in LONG else "\n".join(wide(shown))
 
 
 def summary(folder: Path = PAPER) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lgcn.errors import LGCNError
 from lgcn.paper.jobs import Job, full_settings
-from lgcn.paper.plans import Plan
+from lgcn.paper.plan import Plan
 from lgcn.paper.records import Records, make_record
 from lgcn.paper.tables import timings
 from lgcn.paper.timing import Timing, write_times

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lgcn.paper.plans import TARGETS, Plan, make_plans
+from lgcn.paper.plan import Plan
+from lgcn.paper.plans import TARGETS, make_plans
 from lgcn.paper.tables import make_table
 
 from .fakes import fill

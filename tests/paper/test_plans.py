@@ -8,7 +8,8 @@ import pytest
 from lgcn.errors import UsageError
 from lgcn.paper import printed as paper
 from lgcn.paper.jobs import Job, run_job
-from lgcn.paper.plans import ABLATION, BEST, PRESETS, TARGETS, Plan, make_plans
+from lgcn.paper.plan import Plan
+from lgcn.paper.plans import ABLATION, BEST, PRESETS, TARGETS, make_plans
 from lgcn.paper.systems import SYSTEMS
 from lgcn.training import Settings
 from lgcn.training.presets import preset_names

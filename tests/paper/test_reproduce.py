@@ -9,7 +9,8 @@ from lgcn import datasets as data
 from lgcn.errors import DataError, LGCNError
 from lgcn.paper import reproduce as module
 from lgcn.paper import systems
-from lgcn.paper.plans import Plan, make_plans
+from lgcn.paper.plan import Plan
+from lgcn.paper.plans import make_plans
 from lgcn.paper.reproduce import Reproduction, reproduce
 from lgcn.paper.timing import Timing, times_path
 

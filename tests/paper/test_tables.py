@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lgcn.paper import printed as paper
-from lgcn.paper.plans import ABLATION_BASE, Plan, make_plans
+from lgcn.paper.plan import Plan
+from lgcn.paper.plans import ABLATION_BASE, make_plans
 from lgcn.paper.records import Records
 from lgcn.paper.tables import (
     ROUGH_PRODUCTS,

@@ -28,6 +28,7 @@ STYLE = {
     "figure.facecolor": "white",
     "savefig.bbox": "tight",
 }
+ACROSS = 6  # panels side by side, at most
 LETTERS = 17  # of a note per inch
 # The colours of Okabe and Ito, which colour-blind readers can tell apart; the markers differ too.
 SERIES = {
@@ -58,17 +59,22 @@ def draw(table: Table, folder: Path) -> Path:
 def _panels(table: Table, lines: int) -> tuple[Any, list[Any]]:
     """One panel per data set, with the rows of the table from top to bottom."""
     number = len(table.datasets)
-    size = (2.2 + 2.9 * number, 1.3 + 0.12 * lines * len(table.labels))
-    figure, panels = plt.subplots(1, number, figsize=size, sharey=True, squeeze=False)
-    for panel, dataset in zip(panels[0], table.datasets, strict=True):
+    down = -(-number // ACROSS)
+    across = -(-number // down)
+    size = (2.2 + 2.9 * across, (1.3 + 0.12 * lines * len(table.labels)) * down)
+    figure, grid = plt.subplots(down, across, figsize=size, sharey=True, squeeze=False)
+    for panel in grid.flat[number:]:
+        panel.set_visible(False)
+    panels = list(grid.flat[:number])
+    for panel, dataset in zip(panels, table.datasets, strict=True):
         panel.set_title(title_of(dataset))
         panel.set_yticks(range(len(table.labels)), table.labels)
         panel.grid(visible=False, axis="y")
         panel.tick_params(axis="y", length=0)
         for place in range(1, len(table.labels)):
             panel.axhline(place - 0.5, color="0.93", linewidth=0.8, zorder=0)
-    panels[0][0].set_ylim(len(table.labels) - 0.5, -0.5)
-    return figure, list(panels[0])
+    panels[0].set_ylim(len(table.labels) - 0.5, -0.5)
+    return figure, panels
 
 
 def _points(panel: Any, table: Table, dataset: str, key: str, error: str, **style: Any) -> bool:

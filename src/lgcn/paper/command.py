@@ -28,7 +28,7 @@ def reproduce(
         str,
         typer.Argument(
             help="table2, table3, table4, table5, figure5, ablation, text, best, best-graphs, "
-            "best-ppi, or all of them."
+            "best-ppi, graphs, or all of them."
         ),
     ],
     datasets: Annotated[
@@ -39,7 +39,14 @@ def reproduce(
         list[str] | None, typer.Option(help="Only these systems, e.g. gcn,lgcn. Repeatable.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(help="Runs per system. Default: 10; 20 for best, 3 on PPI.")
+        int | None,
+        typer.Option(
+            help="Runs per system. Default: 10; 20 for best, 3 on PPI, and 3 per fold for graphs."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="For graphs: settings tried per system and fold. Default: 4."),
     ] = None,
     preset: Annotated[
         str | None,
@@ -103,6 +110,7 @@ def reproduce(
         "seeds": seeds,
         "preset": preset,
         "quick": quick,
+        "trials": trials,
     }
     try:
         report = _run(target, chosen, folder, processes, device, root, ray)
@@ -216,7 +224,8 @@ def _run_text(job: Any, result: Any) -> str:
     own = {key: value for key, value in job.settings.items() if key != "preset"}
     settings = [job.settings.get("preset", ""), *(f"{k}={v}" for k, v in own.items())]
     inside = f" ({', '.join(filter(None, settings))})" if any(settings) else ""
-    name = f"{job.dataset} {job.system}{inside} seed {job.seed}"
+    fold = "" if job.fold is None else f" fold {job.fold}"
+    name = f"{job.dataset}{fold} {job.system}{inside} seed {job.seed}"
     if not isinstance(result, dict):
         return f"{name}: failed, {result.message}"
     found = result["result"]

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
@@ -21,6 +21,17 @@ GRAPHS = (
     "wordnet31-half",
     "debian_bookworm-half",
 )
+# Sets of whole graphs with public folds.
+GRAPH_SETS = (
+    "DD",
+    "NCI1",
+    "PROTEINS",
+    "ENZYMES",
+    "IMDB-BINARY",
+    "IMDB-MULTI",
+    "REDDIT-BINARY",
+    "COLLAB",
+)
 # Settings that do not affect the result, or that are fields of the job.
 NOT_RECORDED = ("dataset", "dataset_options", "seed", "device", "memory", "num_workers")
 
@@ -33,27 +44,39 @@ class Job:
     dataset: str
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    fold: int | None = None  # of a set of whole graphs
 
     @property
     def id(self) -> str:
         """A short name, DATASET/SYSTEM-DIGEST/seed-N; the digest is that of the settings."""
         digest = hashlib.sha256(canonical(as_recorded(self.settings)).encode()).hexdigest()[:8]
-        return f"{self.dataset}/{self.system}-{digest}/seed-{self.seed}"
+        fold = "" if self.fold is None else f"fold-{self.fold}/"
+        return f"{self.dataset}/{fold}{self.system}-{digest}/seed-{self.seed}"
+
+    @property
+    def loaded(self) -> str:
+        """The data set as `lgcn.load_dataset` calls it."""
+        return self.dataset if self.fold is None else "graphs"
 
     @property
     def dataset_options(self) -> dict[str, Any]:
+        if self.fold is not None:
+            return {"path": self.dataset, "fold": self.fold}
         return split_options(self.dataset, self.seed)
 
     @property
     def cost(self) -> float:
         """A rough estimate of its time: the longest runs start first."""
         sizes = {"cora": 1.0, "citeseer": 1.0, "pubmed": 4.0, "ppi": 60.0, "ppi-rederived": 60.0}
+        sizes |= {"COLLAB": 80.0, "REDDIT-BINARY": 60.0, "DD": 40.0, "NCI1": 20.0, "PROTEINS": 6.0}
         return SYSTEMS[self.system].cost * sizes.get(self.dataset, 10.0)
 
     def to_dict(self) -> dict[str, Any]:
+        fold = {} if self.fold is None else {"fold": self.fold}
         return {
             "system": self.system,
             "dataset": self.dataset,
+            **fold,
             "seed": self.seed,
             "settings": as_recorded(self.settings),
         }
@@ -64,39 +87,47 @@ def split_options(dataset: str, seed: int) -> dict[str, Any]:
     return {"split_seed": seed} if dataset in GRAPHS else {}
 
 
-def make_job(system: str, dataset: str, seed: int, settings: Mapping[str, Any]) -> Job:
+def make_job(
+    system: str, dataset: str, seed: int, settings: Mapping[str, Any], fold: int | None = None
+) -> Job:
     """The job of a system with settings that override its own.
 
     Settings that equal those of the preset are omitted, so that a run that two tables need is one
     job. So are settings that the system's model does not have.
     """
     given = {**SYSTEMS[system].settings, **SYSTEMS[system].on.get(dataset, {}), **settings}
+    job = Job(system, dataset, seed, given, fold)
     if SYSTEMS[system].function is None:
         from lgcn.training import Settings
         from lgcn.training.settings import flat_names
 
         preset = given.get("preset", "default")
-        plain = Settings.create(dataset=dataset, preset=preset)
+        plain = Settings.create(
+            dataset=job.loaded, dataset_options=job.dataset_options, preset=preset
+        )
         base = plain.flat()
         of_lgcn = flat_names("lgcn").keys() - base.keys()
         full = plain.replace(**{key: given[key] for key in given if key not in of_lgcn}).flat()
         changed = {key: full[key] for key in sorted(full) if full[key] != base[key]}
-        given = {"preset": preset, **changed}
-    return Job(system, dataset, seed, given)
+        job = replace(job, settings={"preset": preset, **changed})
+    return job
 
 
 def full_settings(job: Job) -> dict[str, Any]:
     """All settings of a run, including those of the preset and the defaults, as in records."""
     if SYSTEMS[job.system].function is not None:
         return dict(job.settings)
-    return dict(_full_settings(job.dataset, canonical(dict(job.settings))))
+    path = None if job.fold is None else job.dataset
+    return dict(_full_settings(job.loaded, path, canonical(dict(job.settings))))
 
 
 @cache  # hundreds of records share their settings
-def _full_settings(dataset: str, settings: str) -> Mapping[str, Any]:
+def _full_settings(dataset: str, path: str | None, settings: str) -> Mapping[str, Any]:
     from lgcn.training import Settings
 
-    flat = Settings.create(dataset=dataset, **json.loads(settings)).flat()
+    options = {} if path is None else {"path": path}
+    chosen = Settings.create(dataset=dataset, dataset_options=options, **json.loads(settings))
+    flat = chosen.flat()
     return as_recorded({key: value for key, value in flat.items() if key not in NOT_RECORDED})
 
 
@@ -109,12 +140,16 @@ def command(job: Job) -> str:
     """The command that repeats a run."""
     function = SYSTEMS[job.system].function
     if function is None:
-        parts = ["lgcn", "train", "--dataset", job.dataset]
+        data = ["--dataset", job.dataset]
+        if job.fold is not None:
+            data = ["--graphs", job.dataset, "--fold", str(job.fold)]
+        parts = ["lgcn", "train", *data]
         settings = dict(job.settings)
         if "preset" in settings:
             parts += ["--preset", settings.pop("preset")]
         parts += ["--seed", str(job.seed)]
-        settings |= {f"dataset_options.{key}": v for key, v in job.dataset_options.items()}
+        if job.fold is None:
+            settings |= {f"dataset_options.{key}": v for key, v in job.dataset_options.items()}
         for key, value in settings.items():
             parts += ["--set", f"{key}={_toml(value)}"]
         return shlex.join(parts)
@@ -129,14 +164,14 @@ def command(job: Job) -> str:
 
 def run_job(job: Job, root: str | None = None, device: str = "cpu") -> dict[str, Any]:
     """Trains and scores a system; returns its result."""
-    graph = _load(job.dataset, root, **job.dataset_options)
+    graph = _load(job.loaded, root, **job.dataset_options)
     function = SYSTEMS[job.system].function
     if function is None:
         from lgcn.training import Settings, train
         from lgcn.utils.memory import release_memory
 
         settings = Settings.create(
-            dataset=job.dataset,
+            dataset=job.loaded,
             dataset_options=job.dataset_options,
             seed=job.seed,
             device=device,

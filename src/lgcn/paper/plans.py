@@ -1,23 +1,23 @@
 """Which runs each table, the figure and the ablation need."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.paper import printed as paper
-from lgcn.paper.jobs import GRAPHS, Job, make_job
+from lgcn.paper.graph_plan import QUICK_FOLDS, QUICK_TRIALS, GraphPlan, graph_plan
+from lgcn.paper.jobs import GRAPH_SETS, GRAPHS
+from lgcn.paper.plan import PROTEINS, Plan, Row
 from lgcn.paper.systems import SYSTEMS
 
 CITATIONS = ("cora", "citeseer", "pubmed")
-PROTEINS = ("ppi", "ppi-rederived")
+BEST_SEEDS = 20
+# --quick: of the other graphs, the ones with the fewest edges are enough to show that everything
+# runs.
+QUICK_GRAPHS = ("coauthor_cs", "ENZYMES")
 # The presets of the LGCN, and their names in the tables.
 PRESETS = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
-SEEDS, PROTEIN_SEEDS, BEST_SEEDS = 10, 3, 20
-# --quick: on PPI, an epoch has many steps and the networks are wide. Of the other graphs, the one
-# with the fewest edges is enough to show that everything runs.
-QUICK_PROTEINS: Mapping[str, Any] = {"max_steps": 2, "hidden_channels": 8, "lgcl_channels": 8}
-QUICK_GRAPHS = ("coauthor_cs",)
 # The paper's tables: 1000 steps on PPI, where these systems would train for hundreds of epochs of
 # up to 90 steps. GAT has 20 steps per epoch.
 PROTEIN_LIMITS: Mapping[str, Mapping[str, Any]] = {
@@ -80,58 +80,6 @@ TEXT: dict[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: a system with its settings, and the paper's numbers for it."""
-
-    label: str
-    system: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    printed: Mapping[str, paper.Number] = field(default_factory=dict)
-    datasets: tuple[str, ...] | None = None  # if not on all
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A table: its data sets, rows and seeds, from which all jobs follow."""
-
-    target: str
-    title: str
-    datasets: tuple[str, ...]
-    rows: tuple[Row, ...]
-    seeds: int | None = None  # None: 10, and 3 on PPI
-    limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # on PPI, by system
-    quick: bool = False
-
-    def on(self, dataset: str) -> list[Row]:
-        """The rows of a data set."""
-        return [row for row in self.rows if row.datasets is None or dataset in row.datasets]
-
-    def settings(self, row: Row, dataset: str) -> dict[str, Any]:
-        system = SYSTEMS[row.system]
-        protein = dataset in PROTEINS and system.function is None
-        settings = {**row.settings, **(self.limits.get(row.system, {}) if protein else {})}
-        if not self.quick:
-            return settings
-        return {**settings, **system.quick, **(QUICK_PROTEINS if protein else {})}
-
-    def jobs(self, row: Row, dataset: str) -> list[Job]:
-        """One job per seed; a single one if the seed makes no difference."""
-        seeds = self.seeds or (PROTEIN_SEEDS if dataset in PROTEINS else SEEDS)
-        if self.quick or not SYSTEMS[row.system].random:
-            seeds = 1
-        first = make_job(row.system, dataset, 0, self.settings(row, dataset))
-        return [replace(first, seed=seed) for seed in range(seeds)]
-
-    def all_jobs(self) -> list[Job]:
-        return [
-            job
-            for dataset in self.datasets
-            for row in self.on(dataset)
-            for job in self.jobs(row, dataset)
-        ]
-
-
 def make_plans(
     target: str,
     *,
@@ -140,6 +88,7 @@ def make_plans(
     seeds: int | None = None,
     preset: str | None = None,
     quick: bool = False,
+    trials: int | None = None,
 ) -> list[Plan]:
     """The plans of a target, or of all.
 
@@ -147,16 +96,22 @@ def make_plans(
         target: One of :data:`TARGETS`, or ``"all"``.
         datasets, models: Only these. (default: all)
         seeds: Number of runs per row, with seeds from 0. (default: 10; 20 for ``"best"``, 3 on
-            PPI)
+            PPI and per fold of whole graphs)
         preset: Only this preset of the LGCN. (default: those of each table)
         quick: One run of a few epochs per row, to see that everything works. Of the graphs without
             a split, it takes one, unless ``datasets`` names others. (default: ``False``)
+        trials: Settings tried per system and fold, on whole graphs. (default: 4)
     """
     check_names("target", [target], [*TARGETS, "all"])
     known_presets = [*PRESETS, *(["best"] if target in BEST else [])]
     check_names("preset", [preset] if preset is not None else [], known_presets)
     if seeds is not None and seeds < 1:
         raise UsageError(f"--seeds must be at least 1, got {seeds}")
+    if trials is not None and target not in ("graphs", "all"):
+        raise UsageError(f"--trials is for graphs: omit it for {target}")
+    most = GraphPlan.trials
+    if trials is not None and not 1 <= trials <= most:
+        raise UsageError(f"--trials must be from 1 to {most}, got {trials}")
     start = {"ablation": "released", "text": "paper", **dict.fromkeys(BEST, "best")}.get(target)
     if start is not None and preset not in (None, start):
         raise UsageError(f"{target} starts from the preset {start!r}: omit --preset {preset}")
@@ -169,11 +124,17 @@ def make_plans(
         rows = tuple(row for row in plan.rows if not models or row.system in models)
         wanted = datasets or plan.datasets
         if quick and not datasets:
-            wanted = [d for d in wanted if d not in GRAPHS or d in QUICK_GRAPHS]
+            many = (*GRAPHS, *GRAPH_SETS)
+            wanted = [d for d in wanted if d not in many or d in QUICK_GRAPHS]
         kept = tuple(d for d in plan.datasets if d in wanted)
         if rows and kept:
             number = seeds or plan.seeds
-            chosen.append(replace(plan, rows=rows, datasets=kept, seeds=number, quick=quick))
+            plan = replace(plan, rows=rows, datasets=kept, seeds=number, quick=quick)
+            if isinstance(plan, GraphPlan):
+                plan = replace(plan, trials=trials or plan.trials)
+            if isinstance(plan, GraphPlan) and quick:
+                plan = replace(plan, trials=trials or QUICK_TRIALS, folds=QUICK_FOLDS)
+            chosen.append(plan)
     return chosen
 
 
@@ -327,5 +288,6 @@ TARGETS = {
     "best": _best,
     "best-graphs": _best_graphs,
     "best-ppi": _best_ppi,
+    "graphs": graph_plan,
 }
 BEST = ("best", "best-graphs", "best-ppi")

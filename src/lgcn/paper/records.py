@@ -109,13 +109,15 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
     return records
 
 
-def job_key(record: Any) -> tuple[str, str, str, int]:
+def job_key(record: Any) -> tuple[str, str, str, int, int]:
     """What identifies the run of a record, in the order of the lines of a file."""
     job = record["job"]
-    dataset, system, seed = job["dataset"], job["system"], job["seed"]
-    if not (isinstance(dataset, str) and isinstance(system, str) and type(seed) is int):
-        raise ValueError("the names of a job must be strings, and its seed an integer")
-    return dataset, system, canonical(job["settings"]), seed
+    dataset, system, seed, fold = job["dataset"], job["system"], job["seed"], job.get("fold", -1)
+    if not (isinstance(dataset, str) and isinstance(system, str)):
+        raise ValueError("the names of a job must be strings")
+    if not (type(seed) is int and type(fold) is int):
+        raise ValueError("the seed and the fold of a job must be integers")
+    return dataset, system, canonical(job["settings"]), fold, seed
 
 
 class Records:

@@ -9,10 +9,11 @@ from typing import Any
 
 from lgcn.errors import LGCNError
 from lgcn.paper import render
-from lgcn.paper.jobs import command
-from lgcn.paper.plans import TARGETS, Plan
+from lgcn.paper.jobs import GRAPH_SETS, Job, command
+from lgcn.paper.plan import Plan
+from lgcn.paper.plans import TARGETS
 from lgcn.paper.pool import Failure, run_tasks
-from lgcn.paper.records import run_and_record
+from lgcn.paper.records import Records, run_and_record
 from lgcn.paper.runner import OnRun, run_jobs
 from lgcn.paper.systems import INSTALL, SYSTEMS
 from lgcn.paper.tables import Table, make_table, timings
@@ -68,12 +69,20 @@ def reproduce(
     possible = [(plan, texts) for plan, texts in checked if plan.datasets and plan.rows]
     if not possible:
         raise LGCNError("there is nothing to reproduce: " + "; ".join(report.left_out))
-    jobs = {plan.target: plan.all_jobs() for plan, _ in possible}
     one = partial(run, root=root, device=device)
-    outcome = run_jobs(jobs, folder, one, processes=processes, address=address, on_run=on_run)
-    report.run, report.reused = outcome.run, outcome.reused
-    report.notes = outcome.notes
-    report.failed = [(job.id, why, command(job)) for job, why in outcome.failed]
+
+    def run_all(jobs: dict[str, list[Job]]) -> None:
+        outcome = run_jobs(jobs, folder, one, processes=processes, address=address, on_run=on_run)
+        report.run += outcome.run
+        report.reused += outcome.reused
+        report.notes += [note for note in outcome.notes if note not in report.notes]
+        report.failed += [(job.id, why, command(job)) for job, why in outcome.failed]
+
+    run_all({plan.target: plan.all_jobs() for plan, _ in possible})
+    stored = Records(folder)
+    more = {plan.target: plan.more_jobs(stored) for plan, _ in possible}
+    if any(more.values()):
+        run_all(more)
     for plan, _ in possible:
         if plan.target == "table5":
             _measure(plan, folder, root, device, report, on_timing)
@@ -84,13 +93,16 @@ def reproduce(
 
 def _possible(plan: Plan, root: str | None) -> tuple[Plan, list[str]]:
     """The plan without missing data sets and systems that need a missing extra; and their names."""
-    from lgcn.datasets import dataset_files
+    from lgcn.datasets import check_dataset, dataset_files
 
     left_out = []
     datasets = []
     for dataset in plan.datasets:
         try:
-            dataset_files(dataset, root)
+            if dataset in GRAPH_SETS:
+                check_dataset("graphs", root, path=dataset, fold=0)
+            else:
+                dataset_files(dataset, root)
             datasets.append(dataset)
         except LGCNError as error:
             why = str(error).partition(" Looked for")[0].rstrip(".")

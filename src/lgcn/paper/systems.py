@@ -38,6 +38,7 @@ SYSTEMS: dict[str, System] = {
     "lgcn": System("LGCN_sub", cost=4),
     "lgcn-gcn": System("LGCN_sub-GCN", {"layer": "gcn"}, cost=3),
     "lgcn-whole": System("LGCN_whole", {"training": "whole"}, cost=5),
+    "graph-lgcn": System("LGCN", {"preset": "graphs"}, cost=5),
 }
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 from lgcn.paper import layout
 from lgcn.paper import printed as paper
-from lgcn.paper.jobs import GRAPHS, Job, command
+from lgcn.paper.graph_plan import GraphPlan
+from lgcn.paper.graph_table import fold_results, graph_entry
+from lgcn.paper.jobs import GRAPH_SETS, GRAPHS, Job, command
 from lgcn.paper.layout import DEVICES, Column, Entry
-from lgcn.paper.plans import BEST, PROTEINS, Plan, Row
+from lgcn.paper.plan import PROTEINS, Plan, Row
+from lgcn.paper.plans import BEST
 from lgcn.paper.records import Records
 from lgcn.paper.systems import SYSTEMS
 from lgcn.paper.timing import EPOCHS, QUICK_REPEATS, REPEATS, Timing, read_times
@@ -24,7 +27,7 @@ ROUGH_PRODUCTS = (
     'Runs with "float32_products": "high" in their record computed matrix products in '
     "TensorFloat-32 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1)."
 )
-# Records or results by seed.
+# Records or results by seed, or by fold of a set of graphs.
 Results = dict[int, dict[str, Any]]
 
 
@@ -65,15 +68,20 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
     entries, results, products = [], {}, set()
     for dataset in plan.datasets:
         for row in plan.on(dataset):
-            records = _records(plan, row, dataset, stored)
-            found = {seed: record["result"] for seed, record in records.items()}
+            if isinstance(plan, GraphPlan):
+                found, records = fold_results(plan, row, dataset, stored)
+                entries.append(graph_entry(plan, row, dataset, found, len(records)))
+            else:
+                by_seed = _records(plan, row, dataset, stored)
+                found = {seed: record["result"] for seed, record in by_seed.items()}
+                records = list(by_seed.values())
+                entries.append(_entry(plan, row, dataset, found))
             results[row.label, dataset] = found
-            entries.append(_entry(plan, row, dataset, found))
-            products |= {r["machine"].get("float32_products") for r in records.values()}
+            products |= {record["machine"].get("float32_products") for record in records}
     own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
     if "high" in products:
         own_notes.append(ROUGH_PRODUCTS)
-    if plan.target in ("ablation", *BEST):
+    if plan.target in ("ablation", "graphs", *BEST):
         entries = _with_differences(entries, plan.rows[0].label, results)
     if plan.target == "ablation":
         entries = _with_rule(entries, plan.rows[0].label)
@@ -185,7 +193,7 @@ def _with_differences(
         base = bases.get(dataset)
         if base in (None, entry):
             shift, error = None, None
-        elif dataset in GRAPHS:
+        elif dataset in (*GRAPHS, *GRAPH_SETS):
             own = results[entry["row"], dataset]
             shift, error = _paired_difference(own, results[base_row, dataset])
         else:
@@ -218,7 +226,7 @@ def _difference(entry: Entry, base: Entry) -> tuple[float | None, float | None]:
 
 
 def _paired_difference(own: Results, base: Results) -> tuple[float | None, float | None]:
-    """The mean difference between runs with the same seed and split, and its standard error."""
+    """The mean difference between runs with the same split, and its standard error."""
     seeds = own.keys() & base.keys()
     shifts = [100 * (own[seed]["test_score"] - base[seed]["test_score"]) for seed in seeds]
     shift, spread = mean_and_std(shifts)
@@ -228,6 +236,9 @@ def _paired_difference(own: Results, base: Results) -> tuple[float | None, float
 def _general_command(plan: Plan, row: Row) -> str:
     """The command of a run of the row, with placeholders for data set and seed."""
     dataset = plan.datasets[0]
+    if isinstance(plan, GraphPlan):
+        text = command(plan.trial_jobs(row, dataset)[0]).replace("--seed 0", "--seed SEED")
+        return text.replace(f"--graphs {dataset} --fold 0", "--graphs NAME --fold FOLD")
     own = plan.settings(row, dataset)
     job = Job(row.system, dataset, 0, {**SYSTEMS[row.system].settings, **own})
     text = command(job).replace("--seed 0", "--seed SEED").replace("seed=0", "seed=SEED")

@@ -118,7 +118,10 @@ class Settings(Group):
         if preset is None:
             preset = find_model(flat.get("model", "lgcn")).preset
         dataset = flat.get("dataset", cls.model_fields["dataset"].default)
-        values = preset_values(preset, dataset, flat.get("labels"))
+        graphs = (flat.get("dataset_options") or {}).get("path")
+        # A set of whole graphs is called by its name, as in `lgcn train --graphs NAME`.
+        named = graphs if dataset == "graphs" and isinstance(graphs, str) else dataset
+        values = preset_values(preset, named, flat.get("labels"))
         model = flat.get("model", values.get("model", "lgcn"))
         check_names(flat, model)
         values = {**values, **flat, "preset": preset, "model": model}
