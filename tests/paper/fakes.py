@@ -98,6 +98,9 @@ def fill(plans: list[Plan], folder: Path, seeds: int | None = None) -> None:
             for job in plan.jobs(row, dataset)[:seeds]
         ]
         stored.add(plan.target, *records)
+        systems = [row.system for row in plan.rows]
+        more = plan.more_jobs(stored)
+        stored.add(plan.target, *(filled_record(job, systems.index(job.system)) for job in more))
         if plan.target == "table5":
             for dataset in plan.datasets:
                 write_times(folder, fake_times(timings(plan, dataset, "cpu")))

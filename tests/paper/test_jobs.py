@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lgcn import load_dataset
+from lgcn.datasets.graph_source import choose_source
 from lgcn.paper import jobs, systems
 from lgcn.paper.jobs import Job, canonical, command, full_settings, make_job, run_job
 from lgcn.paper.plans import make_plans
@@ -26,7 +27,7 @@ def all_jobs() -> list[Job]:
 def config_of(job: Job) -> Settings:
     options = job.dataset_options
     return Settings.create(
-        dataset=job.dataset, dataset_options=options, seed=job.seed, **job.settings
+        dataset=job.loaded, dataset_options=options, seed=job.seed, **job.settings
     )
 
 
@@ -88,7 +89,13 @@ def test_commands_repeat_the_run(all_jobs: list[Job]) -> None:
         settings = merge_settings(
             [v for f, v in zip(words[2::2], words[3::2], strict=True) if f == "--set"]
         )
-        given = {"dataset": flags["--dataset"], "preset": flags["--preset"], "seed": 7}
+        given = {"preset": flags["--preset"], "seed": 7}
+        if job.fold is None:
+            given["dataset"] = flags["--dataset"]
+        else:
+            source = choose_source(graphs=flags["--graphs"], fold=int(flags["--fold"]))
+            assert source is not None
+            given |= {"dataset": source.dataset, "dataset_options": dict(source.options)}
         assert flags["--seed"] == "7"
         assert Settings.create(**given, **settings) == config_of(job)
 

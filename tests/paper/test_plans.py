@@ -22,7 +22,10 @@ def plan(target: str, **options: Any) -> Plan:
 
 def chosen(job: Job) -> Any:
     """The settings of a run, by flat name."""
-    settings = Settings.create(dataset=job.dataset, seed=job.seed, **job.settings)
+    options = {} if job.fold is None else job.dataset_options
+    settings = Settings.create(
+        dataset=job.loaded, dataset_options=options, seed=job.seed, **job.settings
+    )
     return SimpleNamespace(**settings.flat())
 
 
@@ -53,7 +56,8 @@ def test_all_presets_exist_and_settings_are_valid() -> None:
         for job in one.all_jobs():
             if SYSTEMS[job.system].function is None:
                 model = chosen(job).model
-                assert model == job.system.partition("-")[0]
+                name = job.system if job.fold is not None else job.system.partition("-")[0]
+                assert model == name.replace("-", "_")
 
 
 def test_each_preset_is_a_row() -> None:
