@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import blake2b
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -76,9 +77,11 @@ def fields_of_graphs(graph: Graph, shape: Shape, kept: Kept = KEPT) -> Tensor:
     ptr = offsets_of_graphs(graph).tolist()
     rowptr, col = (part.cpu().numpy() for part in (graph.rowptr, graph.col))
     index = np.full((len(ptr) - 1, shape.width, shape.field), -1, np.int64)
-    for number, (first, last) in enumerate(zip(ptr, ptr[1:], strict=False)):
+    for number, (first, last) in enumerate(pairwise(ptr)):
         own = _rows(rowptr, col, first, last)
-        found = kept.get((_digest(*own), shape), lambda f=first, n=last: _compute(graph, f, n, shape))
+        found = kept.get(
+            (_digest(*own), shape), lambda f=first, n=last: _compute(graph, f, n, shape)
+        )
         index[number, : len(found)] = np.where(found < 0, -1, found + first)
     return torch.from_numpy(index).to(graph.rowptr.device)
 

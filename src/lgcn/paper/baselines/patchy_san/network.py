@@ -41,17 +41,17 @@ class PatchySan(GraphStack):
     with 16 and 8 filters. A perceptron with one hidden layer classifies all $\mathbf{z}_i$ side by
     side. With fewer than ten inputs, the second kernel is as wide as these.
 
-    Differences from the paper: it breaks ties of labels by Nauty's canonical form, in which nodes
-    remain tied only if the graph looks the same from each. Here ties are broken by refining colours
-    (`lgcn.paper.baselines.patchy_san.ranking.rank`), in step 1 in the graph, in step 3 in the
-    neighbourhood with distances and labels as the first colours. If nodes are still tied, the one
-    with the smallest number comes first, and colours are refined again. So the fields do not depend
-    on the order of the nodes if refinement tells apart all nodes that differ, as in trees and in
-    almost all random graphs. In regular graphs, they can. If nodes look the same but have different
-    features, these are read in the order of the nodes, as in the paper. Labels are those of the
-    graph, not computed again in each neighbourhood, and the canonical order is that of the whole
-    neighbourhood, not of its first $k$ nodes. Edge features ($k = 10^E$), weights and directions of
-    edges, and self-loops are not used.
+    Differences from the paper: it breaks ties of labels by Nauty's canonical form. Here ties are
+    broken by refining colours (`lgcn.paper.baselines.patchy_san.ranking.rank`): in step 1 in the
+    graph, in step 3 in the neighbourhood, where the first colours are distances and labels. Of
+    nodes that are still tied, one is put first and colours are refined again: in step 1 the node
+    with the smallest number, in step 3 the one with the largest refined colour in the graph, then
+    with the smallest number. So the fields do not depend on the order of the nodes if refinement
+    tells apart all nodes that differ, as in trees and almost all random graphs; in regular graphs
+    they can. Nodes that look the same but have different features are read in the order of the
+    nodes, as in the paper. Labels are those of the graph, and are not computed again in each
+    neighbourhood. Edge features ($k = 10^E$), weights and directions of edges, and self-loops are
+    not used.
 
     Fields are computed on the CPU and kept, for all models of the process, up to 256 MiB. With
     `"betweenness"`, the time grows with nodes times edges of a graph: a tenth of a second for 4,000

@@ -35,21 +35,24 @@ def receptive_fields(rowptr: Array, col: Array, shape: Shape) -> Array:
     labels = labels_of(rowptr, col, shape.labelling)
     needed = min((shape.width - 1) * shape.stride + 1, len(labels))
     order = rank(rowptr, col, labels, needed, True)[0]
-    roots = order[::-1][:needed : shape.stride].copy()
+    roots = order[::-1][: needed : shape.stride].copy()
     found: Array = _fields(rowptr, col, labels, roots, shape.field)
     return found
 
 
 @jit
-def _fields(rowptr: Any, col: Any, labels: Any, roots: Any, field: int) -> Any:
+def _fields(rowptr: Any, col: Any, labels: Any, roots: Any, by_turn: Any, field: int) -> Any:
+    """The fields. Ties that refining colours leaves go to the node that is earlier in `by_turn`."""
     num_nodes = rowptr.shape[0] - 1
+    turn = np.empty(num_nodes, np.int64)
+    turn[by_turn] = np.arange(num_nodes)
     out = np.full((roots.shape[0], field), -1, np.int32)
     distance = np.full(num_nodes, -1, np.int64)
     number = np.full(num_nodes, -1, np.int64)
     queue = np.empty(num_nodes, np.int64)
     for row in range(roots.shape[0]):
         used = _grow(rowptr, col, roots[row], field, distance, queue)
-        nodes = np.sort(queue[:used])  # so that ties go to the smaller number
+        nodes = by_turn[np.sort(turn[queue[:used]])]  # `rank` gives ties to the first
         keys = (num_nodes - distance[nodes]) * num_nodes + labels[nodes]
         needed = min(field, used)
         order = np.argsort(keys)
