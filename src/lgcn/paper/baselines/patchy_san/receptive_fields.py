@@ -33,10 +33,13 @@ def receptive_fields(rowptr: Array, col: Array, shape: Shape) -> Array:
         - **output:** $(w', k)$, where $w'$ is `width`, or less if there are fewer nodes
     """
     labels = labels_of(rowptr, col, shape.labelling)
+    colours = rank(rowptr, col, labels, len(labels), False)[1]
     needed = min((shape.width - 1) * shape.stride + 1, len(labels))
-    order = rank(rowptr, col, labels, needed, True)[0]
+    order = rank(rowptr, col, colours, needed, True)[0]
     roots = order[::-1][: needed : shape.stride].copy()
-    found: Array = _fields(rowptr, col, labels, roots, shape.field)
+    # Nodes that look the same in a neighbourhood may differ in the graph.
+    by_turn = np.argsort(-colours, kind="stable")
+    found: Array = _fields(rowptr, col, labels, roots, by_turn, shape.field)
     return found
 
 
