@@ -1,6 +1,7 @@
 """PATCHY-SAN's fields against slow definitions in plain Python, its convolutions against einsum."""
 
 import copy
+import itertools
 import pickle
 import threading
 from typing import Any
@@ -196,22 +197,45 @@ def test_fields_of_trees_do_not_depend_on_the_order_of_nodes(
     assert images(graph, found[0]) == images(other, found[1])
 
 
+def differs_everywhere(graph: Graph) -> bool:
+    colours = refined(as_nx(graph), dict.fromkeys(range(graph.num_nodes), 0))
+    return len(set(colours.values())) == graph.num_nodes
+
+
 @every_labelling
 @settings(max_examples=30)
-@given(size=st.integers(1, 20), seed=st.integers(0, 999), shuffle=st.integers(0, 99))
+@given(size=st.integers(7, 20), seed=st.integers(0, 999), shuffle=st.integers(0, 99))
 def test_the_order_of_nodes_does_not_matter_if_all_colours_differ(
     labelling: str, size: int, seed: int, shuffle: int
 ) -> None:
-    graph = some_graph(size, seed, 0.3)
-    colours = refined(as_nx(graph), dict.fromkeys(range(size), 0))
-    order = np.random.default_rng(shuffle).permutation(size)
-    edges = torch.from_numpy(order)[graph.edge_index]  # node i becomes order[i]
-    other = Graph.from_edge_index(edges, size)
+    seeds = itertools.count(seed)
+    graph = next(g for g in (some_graph(size, s, 0.3) for s in seeds) if differs_everywhere(g))
+    order = torch.from_numpy(np.random.default_rng(shuffle).permutation(size))
+    other = Graph.from_edge_index(order[graph.edge_index], size)  # node i becomes order[i]
     before, after = fields(graph, 8, 1, 5, labelling), fields(other, 8, 1, 5, labelling)
-    assert torch.equal(before < 0, after < 0)
-    if len(set(colours.values())) == size:
-        moved = torch.from_numpy(order)[before.clamp(min=0)]
-        assert torch.equal(torch.where(before < 0, -1, moved), after)
+    assert torch.equal(torch.where(before < 0, -1, order[before]), after)
+
+
+@every_labelling
+def test_nodes_that_look_the_same_are_read_in_their_order(labelling: str) -> None:
+    path, x = nx.path_graph(3), torch.tensor([[1.0], [0.0], [2.0]])
+    model = PatchySan(1, 2, width=4, field=3, labelling=labelling).eval()
+    assert fields(from_nx(path), 3, 1, 3, labelling)[0].tolist() == [
+        [1, 0, 2],
+        [0, 1, 2],
+        [2, 1, 0],
+    ]
+    graph = from_nx(path)
+    assert not torch.allclose(model(x, graph), model(x.flip(0), graph))
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (4, 3)])
+def test_refinement_cannot_tell_apart_rings_of_different_lengths(sizes: tuple[int, int]) -> None:
+    graph = from_nx(nx.disjoint_union(*map(nx.cycle_graph, sizes)))
+    for labelling in ("degree", "wl"):
+        first = fields(graph, 1, 1, 9, labelling)
+        assert (first >= 0).sum() == sizes[0]  # the root is the node with the smallest number
+    assert (fields(graph, 1, 1, 9, "betweenness") >= 0).sum() == 4
 
 
 @every_labelling

@@ -15,8 +15,8 @@ Array = np.ndarray[Any, Any]
 # Sums in another order differ in the last digits. Nodes whose betweenness differs by less than this
 # share have the same label, so that the order of the nodes does not matter.
 ROUNDING = 1e-9
-# Betweenness takes a step per node and entry of the adjacency: so many take about a minute.
-MANY_STEPS = 10_000_000_000
+# Betweenness takes a step per node and entry of the adjacency: so many take up to a minute.
+MANY_STEPS = 5_000_000_000
 
 
 def labels_of(rowptr: Array, col: Array, labelling: str) -> Array:
@@ -37,7 +37,7 @@ def labels_of(rowptr: Array, col: Array, labelling: str) -> Array:
     steps = num_nodes * len(col)
     if steps > MANY_STEPS:
         warnings.warn(
-            f"labelling=betweenness takes about {steps / MANY_STEPS:.0f} minutes for a graph of "
+            f"labelling=betweenness takes up to {steps / MANY_STEPS:.0f} minutes for a graph of "
             f"{num_nodes} nodes and {len(col)} entries, as it grows with their product; "
             "labelling=degree and labelling=wl take seconds",
             stacklevel=2,
