@@ -54,9 +54,9 @@ class PatchySan(GraphStack):
     not used.
 
     Fields are computed on the CPU and kept, for all models of the process, up to 256 MiB. With
-    `"betweenness"`, the time grows with nodes times edges of a graph: two seconds for the largest of
-    DD (6,000 nodes, 29,000 entries of the adjacency), and up to a minute for 70,000 nodes and
-    entries. Above that, there is a warning.
+    `"betweenness"`, the time grows with nodes times edges of a graph: two seconds for the largest
+    graph of DD (6,000 nodes, 29,000 entries of the adjacency), and up to a minute for 70,000 nodes
+    and entries. Above that, there is a warning.
 
     Args:
         in_channels: Input features per node.
