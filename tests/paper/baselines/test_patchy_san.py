@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lgcn import Graph, load_graphs
 from lgcn.errors import UsageError
 from lgcn.paper.baselines.patchy_san import LABELLINGS, WIDTHS, average_nodes, labellings
-from lgcn.paper.baselines.patchy_san.kept_fields import KEPT, Kept, fields_of_graphs
+from lgcn.paper.baselines.patchy_san.field_cache import CACHE, BoundedCache, fields_of_graphs
 from lgcn.paper.baselines.patchy_san.labellings import betweenness, labels_of
 from lgcn.paper.baselines.patchy_san.network import FieldConvolution, PatchySan
 from lgcn.paper.baselines.patchy_san.receptive_fields import Shape
@@ -104,7 +104,7 @@ def fields_by_definition(graph: nx.Graph, shape: Shape) -> list[list[int]]:
 
 
 def fields(graph: Graph, *shape: Any) -> torch.Tensor:
-    return fields_of_graphs(graph, Shape(*shape), Kept(0))
+    return fields_of_graphs(graph, Shape(*shape), BoundedCache(0))
 
 
 SYMMETRIC = {
@@ -133,7 +133,7 @@ def test_fields_are_those_of_the_definition(
     size: int, share: float, seed: int, width: int, stride: int, field: int, labelling: str
 ) -> None:
     graph, shape = some_graph(size, seed, share), Shape(width, stride, field, labelling)
-    found = fields_of_graphs(graph, shape, Kept(0))
+    found = fields_of_graphs(graph, shape, BoundedCache(0))
     assert found.shape == (1, width, field)
     assert found[0].tolist() == fields_by_definition(as_nx(graph), shape)
 
@@ -142,7 +142,7 @@ def test_fields_are_those_of_the_definition(
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_fields_of_symmetric_graphs_are_those_of_the_definition(name: str, labelling: str) -> None:
     for shape in (Shape(5, 1, 4, labelling), Shape(50, 1, 10, labelling)):
-        found = fields_of_graphs(from_nx(SYMMETRIC[name]), shape, Kept(0))
+        found = fields_of_graphs(from_nx(SYMMETRIC[name]), shape, BoundedCache(0))
         assert found[0].tolist() == fields_by_definition(SYMMETRIC[name], shape)
 
 
@@ -303,19 +303,19 @@ def test_edges_that_do_not_count() -> None:
 
 
 def test_fields_are_computed_once_per_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, shape, calls = Kept(10_000), Shape(4, 1, 3, "wl"), []
-    module = "lgcn.paper.baselines.patchy_san.kept_fields"
+    cache, shape, calls = BoundedCache(10_000), Shape(4, 1, 3, "wl"), []
+    module = "lgcn.paper.baselines.patchy_san.field_cache"
     real = fields_of_graphs.__globals__["receptive_fields"]
     monkeypatch.setattr(f"{module}.receptive_fields", lambda *a: calls.append(a) or real(*a))
     one, two = some_graph(9, 1), some_graph(9, 2)
     batch = side_by_side([one, two, one])
-    first = fields_of_graphs(batch, shape, kept)
-    assert len(calls) == len(kept) == 2
+    first = fields_of_graphs(batch, shape, cache)
+    assert len(calls) == len(cache) == 2
     assert torch.equal(first[0], first[2] - 18)
-    again = fields_of_graphs(side_by_side([two, one]), shape, kept)
+    again = fields_of_graphs(side_by_side([two, one]), shape, cache)
     assert len(calls) == 2
     assert torch.equal(again[0], first[1] - 9)
-    fields_of_graphs(one, shape._replace(field=2), kept)
+    fields_of_graphs(one, shape._replace(field=2), cache)
     assert len(calls) == 3
 
 
@@ -323,19 +323,19 @@ def test_fields_are_not_those_of_another_graph_with_the_same_ids() -> None:
     edges = torch.tensor([[0, 0, 0, 3], [1, 2, 3, 4]])
     graph = Graph.from_edge_index(edges, 5, node_ids=np.arange(5))
     other = Graph.from_edge_index((edges + 1) % 5, 5, node_ids=np.arange(5))
-    shape, kept = Shape(5, 1, 3, "degree"), Kept(10_000)
-    found = [fields_of_graphs(one, shape, kept)[0].tolist() for one in (graph, other)]
+    shape, cache = Shape(5, 1, 3, "degree"), BoundedCache(10_000)
+    found = [fields_of_graphs(one, shape, cache)[0].tolist() for one in (graph, other)]
     assert found[0] != found[1]
     assert found == [fields_by_definition(as_nx(one), shape) for one in (graph, other)]
     # An edge changed in place: 3-4 becomes 2-4.
     graph.rowptr.copy_(torch.tensor([0, 3, 4, 6, 7, 8]))
     graph.col.copy_(torch.tensor([1, 2, 3, 0, 0, 4, 0, 2]))
-    changed = fields_of_graphs(graph, shape, kept)[0].tolist()
+    changed = fields_of_graphs(graph, shape, cache)[0].tolist()
     assert changed == fields_by_definition(as_nx(graph), shape) != found[0]
 
 
 def test_the_graphs_last_used_are_kept_up_to_a_size() -> None:
-    kept = Kept(3 * 40)
+    cache = BoundedCache(3 * 40)
     made = []
 
     def get(key: str) -> None:
@@ -343,29 +343,29 @@ def test_the_graphs_last_used_are_kept_up_to_a_size() -> None:
             made.append(key)
             return np.zeros(10, np.int32)
 
-        assert kept.get(key, make).shape == (10,)
+        assert cache.get(key, make).shape == (10,)
 
     for key in "abcabcda":
         get(key)
     assert "".join(made) == "abcda"  # d took the place of a, and a that of b
-    assert (len(kept), kept.size) == (3, 120)
+    assert (len(cache), cache.size) == (3, 120)
     get("c")
     get("b")
     assert "".join(made) == "abcdab"
-    assert kept.get("e", lambda: np.zeros(100)).size == 100  # larger than all
-    assert (len(kept), kept.size) == (0, 0)
+    assert cache.get("e", lambda: np.zeros(100)).size == 100  # larger than all
+    assert (len(cache), cache.size) == (0, 0)
 
 
 def test_threads_share_what_is_kept() -> None:
-    kept, shape = Kept(2_000), Shape(6, 1, 4, "betweenness")
+    cache, shape = BoundedCache(2_000), Shape(6, 1, 4, "betweenness")
     graphs = [some_batch(9, 12, 7, seed=seed) for seed in range(6)]
-    wanted = [fields_of_graphs(graph, shape, Kept(0)) for graph in graphs]
+    wanted = [fields_of_graphs(graph, shape, BoundedCache(0)) for graph in graphs]
     same: list[bool] = []
 
     def work(shift: int) -> None:
         for step in range(30):
             number = (step + shift) % len(graphs)
-            same.append(torch.equal(fields_of_graphs(graphs[number], shape, kept), wanted[number]))
+            same.append(torch.equal(fields_of_graphs(graphs[number], shape, cache), wanted[number]))
 
     threads = [threading.Thread(target=work, args=(shift,)) for shift in range(4)]
     for thread in threads:
@@ -373,13 +373,13 @@ def test_threads_share_what_is_kept() -> None:
     for thread in threads:
         thread.join()
     assert same == [True] * 120
-    assert kept.size == sum(one.nbytes for one in kept._found.values()) <= 2_000
+    assert cache.size == sum(one.nbytes for one in cache._found.values()) <= 2_000
 
 
 def test_a_model_has_no_fields_in_its_state() -> None:
     model, graph = PatchySan(FEATURES, 3, width=7).eval(), some_batch(9, 12)
     scores = model(features(graph), graph)
-    assert len(KEPT) > 0
+    assert len(CACHE) > 0
     assert set(model.state_dict()) == {name for name, _ in model.named_parameters()}
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert torch.equal(other(features(graph), graph), scores)
@@ -417,3 +417,14 @@ def test_wrong_arguments_are_named() -> None:
         Settings.create(model="patchy_san", labelling="nauty")
     with pytest.raises(ValueError, match=r"sizes must .* at least one graph, got none"):
         average_nodes([])
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    model, graph = PatchySan(FEATURES, 3, width=12).eval(), some_batch(9, 0, 14, 30)
+    wanted = model(features(graph), graph)
+    model.cuda()
+    for x in (features(graph), features(graph).to_sparse_csr()):
+        found = model(x.cuda(), graph.to("cuda"))
+        assert found.is_cuda
+        torch.testing.assert_close(found.cpu(), wanted, rtol=1e-3, atol=1e-3)

@@ -13,7 +13,7 @@ from lgcn.ops.structure import csr_parts
 from lgcn.paper.baselines.graph_stack import GraphStack, Perceptron, check_choice
 from lgcn.paper.baselines.inputs import scale
 from lgcn.paper.baselines.patchy_san import LABELLINGS
-from lgcn.paper.baselines.patchy_san.kept_fields import fields_of_graphs
+from lgcn.paper.baselines.patchy_san.field_cache import fields_of_graphs
 from lgcn.paper.baselines.patchy_san.receptive_fields import Shape
 
 FIELD_CHANNELS, PLACE_CHANNELS, PLACES = 16, 8, 10  # of the convolutions, in all experiments

@@ -8,8 +8,6 @@ import numpy as np
 
 from lgcn.utils.jit import jit
 
-Array = np.ndarray[Any, Any]
-
 
 @jit
 def rank(rowptr: Any, col: Any, keys: Any, needed: int, break_ties: bool) -> Any:

@@ -21,7 +21,7 @@ from lgcn.utils.limits import MIB
 Array = np.ndarray[Any, Any]
 
 
-class Kept:
+class BoundedCache:
     """Arrays by the content that they were computed from, the last used up to a size.
 
     Several threads may use it. Two that miss the same key at once both compute it.
@@ -58,10 +58,10 @@ class Kept:
 
 # Of all models, so that those trained one after the other on the same graphs share it, and none has
 # it in its state. The fields of the 2,000 graphs of REDDIT-BINARY take 20 MiB.
-KEPT = Kept(256 * MIB)
+CACHE = BoundedCache(256 * MIB)
 
 
-def fields_of_graphs(graph: Graph, shape: Shape, kept: Kept = KEPT) -> Tensor:
+def fields_of_graphs(graph: Graph, shape: Shape, cache: BoundedCache = CACHE) -> Tensor:
     """The nodes of each receptive field of each graph, -1 for none.
 
     They are computed on the CPU, and moved to the device of the graph. Direction and weights of
@@ -70,7 +70,7 @@ def fields_of_graphs(graph: Graph, shape: Shape, kept: Kept = KEPT) -> Tensor:
     Args:
         graph: The graphs.
         shape: The number and size of the fields.
-        kept: Where fields are kept. (default: one for all models)
+        cache: Where fields are kept. (default: one for all models)
 
     Shapes:
         - **output:** node numbers $(G, w, k)$, int64
@@ -81,7 +81,7 @@ def fields_of_graphs(graph: Graph, shape: Shape, kept: Kept = KEPT) -> Tensor:
     for number, (first, last) in enumerate(pairwise(ptr)):
         own = _rows(rowptr, col, first, last)
         make = partial(_compute, graph, first, last, shape)
-        found = kept.get((_digest(*own), shape), make)
+        found = cache.get((_digest(*own), shape), make)
         index[number, : len(found)] = np.where(found < 0, -1, found + first)
     return torch.from_numpy(index).to(graph.rowptr.device)
 
