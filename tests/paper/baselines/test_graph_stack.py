@@ -27,6 +27,9 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "graphsage": [{"aggregator": name} for name in ("mean", "max", "sum")],
     "dgcnn": [{"readout_k": 10}],
     "structure_blind": [{"variant": name} for name in ("fingerprint", "multiset")],
+    "patchy_san": [
+        {"labelling": name, "width": 12, "field": 4} for name in ("betweenness", "degree", "wl")
+    ],
 }
 CASES = [(name, options) for name in OPTIONS for options in OPTIONS[name]]
 every_network = pytest.mark.parametrize(("name", "options"), CASES, ids=str)
@@ -48,8 +51,13 @@ def test_these_are_all_of_them() -> None:
         assert find_model(name).for_graphs
         assert find_model(name).preset == name
         assert SYSTEMS[name].settings == {"preset": name}
-    titles = ["GIN", "GraphSAGE with read-out", "DGCNN", "structure-blind baseline"]
-    assert [SYSTEMS[name].title for name in OPTIONS] == titles
+    assert [SYSTEMS[name].title for name in OPTIONS] == [
+        "GIN",
+        "GraphSAGE with read-out",
+        "DGCNN",
+        "structure-blind baseline",
+        "PATCHY-SAN",
+    ]
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -173,6 +181,7 @@ def test_a_few_epochs_lower_the_loss(name: str, options: dict[str, Any], tmp_pat
         ("graphsage", {"lr": 0.003, "aggregator": "sum"}),
         ("dgcnn", {"lr": 0.003}),
         ("structure_blind", {"lr": 0.003}),
+        ("patchy_san", {"lr": 0.003, "width": 18}),
     ],
 )
 def test_molecules_are_learned(name: str, given: dict[str, Any]) -> None:
