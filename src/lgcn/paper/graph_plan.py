@@ -53,6 +53,12 @@ TRIALS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         DEGREE,
         EDGES | {"lr": 0.001, "num_layers": 4},
     ),
+    "patchy_san": (
+        DEGREE,
+        EDGES,
+        DEGREE | {"labelling": "betweenness"},
+        EDGES | {"field": 5},
+    ),
     BLIND: (
         DEGREE,
         DEGREE | {"hidden_channels": 32},
