@@ -16,7 +16,7 @@ from lgcn.paper.charts import draw
 
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Plan]:
-    found = make_plans("all", datasets=["cora", "wordnet31", "ppi-rederived", "ENZYMES"], seeds=2)
+    found = make_plans("all", datasets=["cora", "wordnet31", "ppi-rederived", "PROTEINS"], seeds=2)
     return {plan.target: plan for plan in found}
 
 

@@ -227,7 +227,8 @@ def test_notes(tables: dict[str, Table]) -> None:
     for table in tables.values():
         said = any("not PPI scores" in note for note in table.notes)
         assert said == ("ppi-rederived" in table.datasets)
-        rule = "Test graphs choose nothing" if table.target == "graphs" else "uses the test set"
+        of_graphs = table.target in ("graphs", "graph-parts")
+        rule = "Test graphs choose nothing" if of_graphs else "uses the test set"
         assert any(rule in note for note in table.notes)
         assert not any("--quick" in note for note in table.notes)
     [quick] = make_plans("table4", quick=True)

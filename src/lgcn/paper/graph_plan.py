@@ -6,7 +6,7 @@ three times, and the mean of the three test scores is the score of the fold.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lgcn.paper.jobs import GRAPH_SETS, Job, make_job
@@ -74,11 +74,12 @@ class GraphPlan(Plan):
 
     Args:
         folds: Folds of each set of graphs. (default: 10)
-        trials: Settings that are tried per system and fold: the first ones of `TRIALS`.
-            (default: all four)
+        candidates: The settings to try, by system. (default: `TRIALS`)
+        trials: How many of them are tried per system and fold: the first ones. (default: all four)
     """
 
     folds: int = FOLDS
+    candidates: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=lambda: TRIALS)
     trials: int = 4
 
     def settings(self, row: Row, dataset: str) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class GraphPlan(Plan):
     def trial_jobs(self, row: Row, dataset: str) -> list[Job]:
         """One run per trial, in the first fold."""
         base = self.settings(row, dataset)
-        tried = TRIALS[row.system][: self.trials]
+        tried = self.candidates[row.system][: self.trials]
         return [make_job(row.system, dataset, 0, {**trial, **base}, 0) for trial in tried]
 
     def jobs(self, row: Row, dataset: str) -> list[Job]:
@@ -127,6 +128,30 @@ class GraphPlan(Plan):
                 chosen = jobs[scores.index(max(scores))]
                 found[fold] = [replace(chosen, seed=seed) for seed in range(self.seeds_per_fold)]
         return found
+
+
+# One part of the network replaced by another.
+PARTS_SETS = ("NCI1", "PROTEINS", "IMDB-BINARY")
+PARTS: Mapping[str, Mapping[str, Any]] = {
+    "LGCN": {},
+    "read-out: sum": {"readout": "sum"},
+    "read-out: mean": {"readout": "mean"},
+    "read-out: max": {"readout": "max"},
+    "read-out: k largest per feature": {"readout": "k_largest"},
+    "read-out: SortPooling": {"readout": "sort"},
+    "pooling: top-k": {"pooling": "topk"},
+    "pooling: SAGPool": {"pooling": "sag"},
+    "pooling: pairs of neighbours": {"pooling": "cluster"},
+    "grid without the sum of the neighbours": {"append": "none"},
+}
+
+
+def graph_parts_plan(preset: str | None) -> GraphPlan:
+    """The plan of ``lgcn reproduce graph-parts``: nothing is searched."""
+    rows = tuple(Row(label, OWN, changed) for label, changed in PARTS.items())
+    title = "Whole graphs: read-outs and pooling of the LGCN, accuracy in %"
+    only: Mapping[str, Any] = {OWN: (DEGREE,)}
+    return GraphPlan("graph-parts", title, PARTS_SETS, rows, seeds=1, candidates=only, trials=1)
 
 
 def graph_plan(preset: str | None) -> GraphPlan:

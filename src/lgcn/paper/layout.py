@@ -34,6 +34,8 @@ def columns(target: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     if target == "table3":
         cells = Column("label cells", lambda e: _score(e, "label_accuracy"))
         return printed, honest, released, cells
+    if target == "graph-parts":
+        return honest, Column("difference", _shift)
     if target == "graphs":
         published = Column("published", printed.text)
         return published, honest, Column("difference", _shift), Column("runs", _runs)
@@ -189,19 +191,27 @@ def _most_epochs() -> str:
 
 
 def _notes_on_graphs(plan: GraphPlan) -> list[str]:
+    chosen = (
+        ""
+        if plan.trials == 1
+        else f"In each fold, {plan.trials} settings are tried, and the best by validation score "
+        f"is trained {plan.seeds_per_fold} times. "
+    )
     texts = [
         "Mean ± standard deviation over folds (number of folds). The folds are public: training, "
-        "validation and test graphs. In each fold, the settings with the highest validation score "
-        f"of {plan.trials} are trained {plan.seeds_per_fold} times, and the epoch is chosen by the "
-        "validation score of that run. Test graphs choose nothing.",
+        f"validation and test graphs. {chosen}The epoch of each run is that with the best "
+        "validation score. Test graphs choose nothing.",
         "Difference: to the first row, over the folds that both have, ± standard error.",
-        "Published: the fair comparison of Errica et al. (2020), on the same test folds. It holds "
-        "out other validation graphs for the three final runs, and tries more settings. ENZYMES "
-        "is without node attributes, which has no published row.",
         f"Networks are trained for at most {LIMITS['max_epochs']} epochs, and stop after "
-        f"{LIMITS['patience']} without a better validation score; the structure-blind baseline "
-        "has the limits of its preset.",
+        f"{LIMITS['patience']} without a better validation score.",
     ]
+    if plan.target == "graphs":
+        texts.append("The structure-blind baseline has the limits of its preset.")
+        texts.append(
+            "Published: the fair comparison of Errica et al. (2020), on the same test folds. It "
+            "holds out other validation graphs for the three final runs, and tries more settings. "
+            "ENZYMES is without node attributes, which has no published row."
+        )
     if plan.quick:
         texts.insert(
             0,

@@ -6,7 +6,7 @@ from typing import Any
 
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.paper import printed as paper
-from lgcn.paper.graph_plan import QUICK_FOLDS, QUICK_TRIALS, GraphPlan, graph_plan
+from lgcn.paper.graph_plan import QUICK_FOLDS, QUICK_TRIALS, GraphPlan, graph_parts_plan, graph_plan
 from lgcn.paper.jobs import GRAPH_SETS, GRAPHS
 from lgcn.paper.plan import PROTEINS, Plan, Row
 from lgcn.paper.systems import SYSTEMS
@@ -15,7 +15,7 @@ CITATIONS = ("cora", "citeseer", "pubmed")
 BEST_SEEDS = 20
 # --quick: of the other graphs, the ones with the fewest edges are enough to show that everything
 # runs.
-QUICK_GRAPHS = ("coauthor_cs", "ENZYMES")
+QUICK_GRAPHS = ("coauthor_cs", "PROTEINS")
 # The presets of the LGCN, and their names in the tables.
 PRESETS = {"paper": "text as written", "released": "released program", "default": "lgcn's defaults"}
 # The paper's tables: 1000 steps on PPI, where these systems would train for hundreds of epochs of
@@ -131,9 +131,9 @@ def make_plans(
             number = seeds or plan.seeds
             plan = replace(plan, rows=rows, datasets=kept, seeds=number, quick=quick)
             if isinstance(plan, GraphPlan):
-                plan = replace(plan, trials=trials or plan.trials)
-            if isinstance(plan, GraphPlan) and quick:
-                plan = replace(plan, trials=trials or QUICK_TRIALS, folds=QUICK_FOLDS)
+                most = QUICK_TRIALS if quick else plan.trials
+                folds = QUICK_FOLDS if quick else plan.folds
+                plan = replace(plan, trials=min(trials or most, plan.trials), folds=folds)
             chosen.append(plan)
     return chosen
 
@@ -289,5 +289,6 @@ TARGETS = {
     "best-graphs": _best_graphs,
     "best-ppi": _best_ppi,
     "graphs": graph_plan,
+    "graph-parts": graph_parts_plan,
 }
 BEST = ("best", "best-graphs", "best-ppi")

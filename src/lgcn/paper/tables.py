@@ -81,7 +81,7 @@ def make_table(plan: Plan, folder: Path, notes: Sequence[str] = ()) -> Table:
     own_notes = _add_times(plan, folder, entries) if plan.target == "table5" else []
     if "high" in products:
         own_notes.append(ROUGH_PRODUCTS)
-    if plan.target in ("ablation", "graphs", *BEST):
+    if plan.target in ("ablation", "graphs", "graph-parts", *BEST):
         entries = _with_differences(entries, plan.rows[0].label, results)
     if plan.target == "ablation":
         entries = _with_rule(entries, plan.rows[0].label)
