@@ -167,9 +167,9 @@ def test_search_and_runs_follow_each_other(tmp_path: Path, monkeypatch: pytest.M
 def test_parts_of_the_network_are_replaced_one_by_one() -> None:
     [parts] = make_plans("graph-parts")
     base, *others = (parts.jobs(row, "NCI1")[0].settings for row in parts.rows)
-    for settings in others:
-        assert len(dict(settings.items() - base.items())) == 1
-        assert base.items() <= settings.items()
+    for changed in others:
+        assert len(dict(changed.items() - base.items())) == 1
+        assert base.items() <= changed.items()
     assert {job.seed for job in parts.all_jobs()} == {0}
     assert len(parts.all_jobs()) == len(parts.rows) * len(parts.datasets) * FOLDS
 
