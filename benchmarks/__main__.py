@@ -23,8 +23,26 @@ CPU_ONLY = (
     "partition",
 )
 NAMES = {
-    "cpu": ("k_largest", "layer", "fusion", "training_step", "epoch", *CPU_ONLY, "scaling"),
-    "cuda": ("k_largest", "training_step", "layer", "fusion", "compile", "epoch", "scaling"),
+    "cpu": (
+        "k_largest",
+        "layer",
+        "fusion",
+        "training_step",
+        "epoch",
+        "whole_graphs",
+        *CPU_ONLY,
+        "scaling",
+    ),
+    "cuda": (
+        "k_largest",
+        "training_step",
+        "layer",
+        "fusion",
+        "compile",
+        "epoch",
+        "whole_graphs",
+        "scaling",
+    ),
 }
 
 

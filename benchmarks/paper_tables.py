@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.report_tables import table as rows_as_table
+from lgcn.paper.graph_plan import GraphPlan
 from lgcn.paper.layout import Entry, honest_score
 from lgcn.paper.plans import BEST, BEST_ROW, SEARCHED_WITHOUT, WITHOUT, make_plans
 from lgcn.paper.render import LONG, wide
@@ -22,6 +23,8 @@ def paper_table(target: str, folder: Path = PAPER) -> str:
     order = sorted(table.columns, key=lambda column: column.title == "paper")
     datasets = tuple(name for name in table.datasets if name in seen)
     shown = replace(table, columns=tuple(order), datasets=datasets)
+    if target == "graphs":
+        return _by_set(shown)
     return _long(shown) if target in LONG else "\n".join(wide(shown))
 
 
@@ -52,7 +55,25 @@ def summary(folder: Path = PAPER) -> str:
 
 def _table(target: str, folder: Path) -> Table:
     [plan] = make_plans(target)
+    if isinstance(plan, GraphPlan):  # its search may be unfinished: the widest that has results
+        searches = (replace(plan, trials=trials) for trials in range(plan.trials, 0, -1))
+        tables = [make_table(search, folder) for search in searches]
+        return next((t for t in tables if any(e["seeds"] for e in t.entries)), tables[0])
     return make_table(plan, folder)
+
+
+def _by_set(table: Table) -> str:
+    """One row per set of graphs: the score of each system, and what is published for it."""
+    rows = []
+    for dataset in table.datasets:
+        entries = [table.entry(label, dataset) for label in table.labels]
+        done = [e for e in entries if e is not None and e["honest"] is not None]
+        highest = max(entry["honest"] for entry in done)
+        cells = [_cell(e if e in done else None, highest) for e in entries]
+        published = ["-" if e is None or e["paper"] is None else f"{e['paper']}" for e in entries]
+        both = (f"{own} / {other}" for own, other in zip(cells, published, strict=True))
+        rows.append([title_of(dataset), *both])
+    return rows_as_table(["set", *table.labels], rows)
 
 
 def _long(table: Table) -> str:

@@ -18,8 +18,14 @@ from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.partition_table import partition
 from benchmarks.report_tables import ATTACKS, attack_table, load, machine_line, targets
 from benchmarks.store_accuracy_table import store_accuracy
+from benchmarks.whole_graphs_table import whole_graphs
 
-TABLES = {**report_tables.TABLES, **scale_tables.TABLES, "partition": partition}
+TABLES = {
+    **report_tables.TABLES,
+    **scale_tables.TABLES,
+    "partition": partition,
+    "whole_graphs": whole_graphs,
+}
 EVIDENCE = Path("docs/evidence")
 DOCUMENTS = (
     Path("README.md"),
@@ -28,6 +34,7 @@ DOCUMENTS = (
         for name in (
             *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
             *("guarantees", "robustness", "own-data", "explanations", "service"),
+            "whole-graphs",
         )
     ),
 )

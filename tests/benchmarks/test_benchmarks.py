@@ -23,7 +23,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("fusion", "training_step", "epoch", "subgraph", "scaling"),
+        *("fusion", "training_step", "epoch", "subgraph", "scaling", "whole_graphs"),
         *(
             pytest.param(name, marks=pytest.mark.slow)  # ten seconds and more
             for name in (
