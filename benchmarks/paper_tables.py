@@ -67,9 +67,8 @@ def _by_set(table: Table) -> str:
     rows = []
     for dataset in table.datasets:
         entries = [table.entry(label, dataset) for label in table.labels]
-        done = [e for e in entries if e is not None and e["honest"] is not None]
-        highest = max(entry["honest"] for entry in done)
-        cells = [_cell(e if e in done else None, highest) for e in entries]
+        highest = max(e["honest"] for e in entries if e is not None and e["honest"] is not None)
+        cells = ["-" if e is None or e["honest"] is None else _marked(e, highest) for e in entries]
         published = ["-" if e is None or e["paper"] is None else f"{e['paper']}" for e in entries]
         both = (f"{own} / {other}" for own, other in zip(cells, published, strict=True))
         rows.append([title_of(dataset), *both])
@@ -97,6 +96,11 @@ def _best(entries: list[Entry], rows: Collection[str]) -> Entry | None:
 def _cell(entry: Entry | None, highest: float) -> str:
     if entry is None:
         return "-"
-    text = honest_score(entry)
-    shown = f"**{text}**" if entry["honest"] == highest else text
+    shown = _marked(entry, highest)
     return shown if entry["system"].startswith("lgcn") else f"{shown} {entry['row']}"
+
+
+def _marked(entry: Entry, highest: float) -> str:
+    """The score of an entry, bold if it is the highest."""
+    text = honest_score(entry)
+    return f"**{text}**" if entry["honest"] == highest else text
