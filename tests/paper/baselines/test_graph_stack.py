@@ -27,6 +27,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "graphsage": [{"aggregator": name} for name in ("mean", "max", "sum")],
     "dgcnn": [{"readout_k": 10}],
     "structure_blind": [{"variant": name} for name in ("fingerprint", "multiset")],
+    "diffpool": [
+        {"pool_clusters": 5, "embedding_channels": 7},
+        {"pool_clusters": 3, "num_layers": 1},
+    ],
 }
 CASES = [(name, options) for name in OPTIONS for options in OPTIONS[name]]
 every_network = pytest.mark.parametrize(("name", "options"), CASES, ids=str)
@@ -48,7 +52,7 @@ def test_these_are_all_of_them() -> None:
         assert find_model(name).for_graphs
         assert find_model(name).preset == name
         assert SYSTEMS[name].settings == {"preset": name}
-    titles = ["GIN", "GraphSAGE with read-out", "DGCNN", "structure-blind baseline"]
+    titles = ["GIN", "GraphSAGE with read-out", "DGCNN", "structure-blind baseline", "DiffPool"]
     assert [SYSTEMS[name].title for name in OPTIONS] == titles
 
 
@@ -173,6 +177,7 @@ def test_a_few_epochs_lower_the_loss(name: str, options: dict[str, Any], tmp_pat
         ("graphsage", {"lr": 0.003, "aggregator": "sum"}),
         ("dgcnn", {"lr": 0.003}),
         ("structure_blind", {"lr": 0.003}),
+        ("diffpool", {"lr": 0.003, "pool_clusters": 7}),
     ],
 )
 def test_molecules_are_learned(name: str, given: dict[str, Any]) -> None:

@@ -50,7 +50,9 @@ class DiffPoolSettings(ModelSettings):
     hidden_channels: Int = Field(64, ge=1, description="width of the first two convolutions")
     embedding_channels: Int = Field(128, ge=1, description="width of the third convolution")
     num_layers: int = Field(2, ge=1, le=MAX_PARTS, description="number of poolings")
-    clusters: Int = Field(28, ge=1, description="coarse nodes per graph after the first pooling")
+    pool_clusters: Int = Field(
+        28, ge=1, description="coarse nodes per graph after the first pooling"
+    )
     dropout: Rate = Field(0.0, description="dropout rate of the classifier's hidden features")
     dense_channels: Int = Field(50, ge=1, description="width of the classifier's hidden layer")
 
@@ -67,7 +69,7 @@ register_system(
     System(
         "DiffPool",
         {"preset": "diffpool"},
-        on={name: {"clusters": clusters} for name, (_, clusters) in CLUSTERS.items()},
+        on={name: {"pool_clusters": clusters} for name, (_, clusters) in CLUSTERS.items()},
         cost=8,
     ),
 )

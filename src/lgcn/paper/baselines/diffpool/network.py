@@ -57,8 +57,8 @@ class DiffPool(GraphStack):
         hidden_channels: Width of the first two convolutions. (default: 64)
         embedding_channels: Width of the third convolution that embeds. (default: 128)
         num_layers: Number of poolings. (default: 2)
-        clusters: Number of clusters of the first pooling. Each further one has a quarter of those
-            before it, rounded up. The experiments choose it by the sizes of the graphs:
+        pool_clusters: Number of clusters of the first pooling. Each further one has a quarter of
+            those before it, rounded up. The experiments choose it by the sizes of the graphs:
             `lgcn.paper.baselines.diffpool.clusters_of`. (default: 28)
         dropout: Dropout rate of the classifier's hidden features. (default: 0)
         dense_channels: Width of the classifier's hidden layer. (default: 50)
@@ -77,7 +77,7 @@ class DiffPool(GraphStack):
         hidden_channels: int = 64,
         embedding_channels: int = 128,
         num_layers: int = 2,
-        clusters: int = 28,
+        pool_clusters: int = 28,
         dropout: float = 0.0,
         dense_channels: int = 50,
         input_scale: float = 1.0,
@@ -85,10 +85,10 @@ class DiffPool(GraphStack):
         super().__init__(input_scale)
         if num_layers < 1:
             raise ValueError(f"num_layers must be at least 1, got {num_layers}")
-        if clusters < 1:
-            raise ValueError(f"clusters must be at least 1, got {clusters}")
+        if pool_clusters < 1:
+            raise ValueError(f"pool_clusters must be at least 1, got {pool_clusters}")
         width = 2 * hidden_channels + embedding_channels
-        self.poolings = ModuleList()
+        self.poolings, clusters = ModuleList(), pool_clusters
         for _ in range(num_layers):
             self.poolings.append(
                 Pooling(in_channels, hidden_channels, embedding_channels, clusters)
