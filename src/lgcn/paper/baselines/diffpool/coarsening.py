@@ -60,15 +60,16 @@ class SparseGraphs:
         # largest would be as large as that one times their number.
         columns = [x, edges, s] if with_loss else [x, edges]
         right = torch.cat(columns, 1)
-        pairs = zip(s.split(self.sizes), right.split(self.sizes), strict=True)
+        pairs = zip(*(torch.split(rows, self.sizes) for rows in (s, right)), strict=True)
         products = torch.stack([left.t() @ of_graph for left, of_graph in pairs])
-        coarse, adjacency, *overlap = products.split([part.size(1) for part in columns], 2)
+        widths = [part.size(1) for part in columns]
+        coarse, adjacency, *overlap = torch.split(products, widths, 2)
         if not with_loss:
             return Pooled(coarse, adjacency, None)
         # As if all graphs had as many nodes as the largest, like those of the comparison's program.
         places = len(self.sizes) * max(self.sizes)
         square = self.col.numel() - 2 * (s * edges).sum() + overlap[0].square().sum()
-        # Rounding can make it negative, and the root of zero has no gradient.
+        # Rounding can make it negative; at zero, the gradient of the root would be infinite.
         link = square.clamp(min=torch.finfo(square.dtype).tiny).sqrt()
         loss = link / max(places * max(self.sizes), 1) + _entropy(s).sum() / max(places, 1)
         return Pooled(coarse, adjacency, loss)

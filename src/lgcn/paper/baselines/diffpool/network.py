@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -100,7 +101,7 @@ class DiffPool(GraphStack):
 
     @property
     def first_layer(self) -> Module:
-        first = self.poolings[0]
+        first: Any = self.poolings[0]
         return ModuleList([first.embed.convs[0], first.assign.convs[0]])
 
     def embed(self, x: Tensor, graph: Graph) -> Tensor:
@@ -110,12 +111,13 @@ class DiffPool(GraphStack):
         graphs: SparseGraphs | DenseGraphs = SparseGraphs(graph)
         seen, losses = [], []
         for pooling in self.poolings:
-            x, adjacency, loss = graphs.pool(*pooling(x, graphs.mean), with_loss=self.training)
+            embedded, scores = pooling(x, graphs.mean)
+            x, adjacency, loss = graphs.pool(embedded, scores, with_loss=self.training)
             graphs = DenseGraphs(adjacency)
             seen.append(x.amax(1))
-            losses.append(loss)
+            losses += [] if loss is None else [loss]
         seen.append(self.last(x, graphs.mean).amax(1))
-        if self.training:
+        if losses:
             self._extra_loss = torch.stack(losses).sum()
         return torch.cat(seen, dim=1)
 
