@@ -1,6 +1,7 @@
 """What holds for every baseline that classifies whole graphs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,12 @@ def test_graphs_without_nodes_or_edges(name: str, options: dict[str, Any]) -> No
             out.square().sum().backward()
             gradients = [p.grad for p in model.parameters() if p.grad is not None]
             assert all(one.isfinite().all() for one in (out, *gradients))
+
+
+@every_network
+def test_no_graphs_have_no_scores(name: str, options: dict[str, Any]) -> None:
+    none = replace(some_graph(0), ptr=torch.tensor([0]))
+    assert network(name, **options)(features(none), none).shape == (0, 3)
 
 
 @every_network

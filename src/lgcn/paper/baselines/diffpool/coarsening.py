@@ -61,17 +61,20 @@ class SparseGraphs:
         columns = [x, edges, s] if with_loss else [x, edges]
         right = torch.cat(columns, 1)
         pairs = zip(*(torch.split(rows, self.sizes) for rows in (s, right)), strict=True)
-        products = torch.stack([left.t() @ of_graph for left, of_graph in pairs])
+        each = [of_graph.t() @ rows for of_graph, rows in pairs]
+        # A stack needs at least one graph.
+        products = torch.stack(each) if each else right.new_zeros(0, s.size(1), right.size(1))
         widths = [part.size(1) for part in columns]
         coarse, adjacency, *overlap = torch.split(products, widths, 2)
         if not with_loss:
             return Pooled(coarse, adjacency, None)
         # As if all graphs had as many nodes as the largest, like those of the comparison's program.
-        places = len(self.sizes) * max(self.sizes)
+        largest = max(self.sizes, default=0)
+        places = len(self.sizes) * largest
         square = self.col.numel() - 2 * (s * edges).sum() + overlap[0].square().sum()
         # Rounding can make it negative; at zero, the gradient of the root would be infinite.
         link = square.clamp(min=torch.finfo(square.dtype).tiny).sqrt()
-        loss = link / max(places * max(self.sizes), 1) + _entropy(s).sum() / max(places, 1)
+        loss = link / max(places * largest, 1) + _entropy(s).sum() / max(places, 1)
         return Pooled(coarse, adjacency, loss)
 
     def _sum(self, x: Tensor) -> Tensor:

@@ -47,10 +47,11 @@ class DiffPool(GraphStack):
     pooling works on sparse matrices: $\| A - S S^\top \|_F^2 = \| A \|_F^2 - 2 \langle S, A S
     \rangle + \| S^\top S \|_F^2$. Its memory grows with nodes times clusters.
 
-    Differences from the comparison's program, as far as it is known: in its version of PyG, the
-    convolution lacks $W_1$, and its batch norm counts the zeros that fill up graphs. It also clips
-    gradients at the norm 2, and counts the extra loss in evaluation too. Neither program uses edge
-    weights, and this one does not either. Sparse features are made dense, batch by batch.
+    Differences from the comparison's program: with the version of PyG that its installation names,
+    convolutions lack $W_1 \mathbf{x}_i$; its batch norm counts the zeros that fill up graphs; it
+    clips gradients at the norm 2, does not limit the number of clusters, and counts the extra loss
+    in evaluation too. The program of the authors of DiffPool was not compared. Edge weights are not
+    used. Sparse features are made dense, batch by batch.
 
     Args:
         in_channels: Input features per node.
