@@ -9,6 +9,7 @@ from torch.nn import Module
 
 from lgcn import SubgraphLoader, load_dataset
 from lgcn.graph import Graph
+from lgcn.nn import LGCN
 from lgcn.training import Settings
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.setup import make_optimizer
@@ -66,6 +67,29 @@ def test_it_is_the_step_on_all_sub_graphs_together(
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
         assert one.grad is not None
         assert two.grad is not None
+        torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_the_extra_loss_of_a_network_is_that_of_all_sub_graphs_together(
+    graphs: list[Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+
+    def take_extra_loss(model: Module) -> torch.Tensor:
+        x = graphs[len(taken)].x if len(taken) < len(graphs) else Graph.concat(graphs).x
+        assert x is not None
+        taken.append((x @ next(model.parameters()).sum(1, keepdim=True)[: x.size(1)]).square())
+        return taken[-1].mean()  # of the nodes
+
+    chosen = settings(labels="many", batch_norm="none")
+    plain = after_step(graphs, chosen, shared=False)[0]
+    monkeypatch.setattr(LGCN, "take_extra_loss", take_extra_loss, raising=False)
+    loss, model = after_step(graphs, chosen, shared=True)
+    wanted, other = after_step(graphs, chosen, shared=False)
+    assert [len(one) for one in taken] == [*(g.num_nodes for g in graphs), len(taken[-1])]
+    assert loss == pytest.approx(wanted, rel=1e-5)
+    assert wanted == pytest.approx(plain + float(taken[-1].mean().detach()), rel=1e-5)
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(one.grad, two.grad, rtol=1e-4, atol=1e-6)
 
 

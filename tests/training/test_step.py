@@ -1,10 +1,12 @@
 """One step of training: what is kept, what is captured, and that nothing changes by it."""
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from lgcn import Graph, load_dataset
 from lgcn.errors import TrainingDiverged, UsageError
@@ -70,6 +72,76 @@ def test_a_batch_without_training_nodes_is_no_step(graph: Graph) -> None:
     before = step.model.linear.weight.detach().clone()
     assert step(part) is None
     assert torch.equal(step.model.linear.weight, before)
+
+
+class WithExtraLoss(nn.Module):
+    """A linear map whose n-th pass has n times the squares of the scores as extra loss."""
+
+    def __init__(self, in_channels: int, num_classes: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_channels, num_classes)
+        self.passes = 0
+        self.extra: Tensor | None = None
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        out: Tensor = self.linear(x)
+        self.passes += 1
+        self.extra = self.passes * out.square().mean()
+        return out
+
+    def take_extra_loss(self) -> Tensor:
+        found, self.extra = self.extra, None
+        assert found is not None
+        return found
+
+
+def step_with_extra_loss(graph: Graph, **given: Any) -> Step:
+    torch.manual_seed(0)
+    model = WithExtraLoss(graph.num_features, graph.num_classes)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return Step(model, optimizer, settings(**given), torch.device("cpu"), fixed=False)
+
+
+@pytest.mark.parametrize("views", [1, 3])
+def test_the_extra_loss_of_a_network_is_added(graph: Graph, views: int) -> None:
+    step = step_with_extra_loss(graph, views=views, agreement=0.0)
+    assert graph.x is not None
+    assert graph.y is not None
+    weight, bias = step.model.linear.weight, step.model.linear.bias
+    before = weight.detach().clone()
+    scores = graph.x @ weight.t() + bias
+    expected = nn.functional.cross_entropy(scores[graph.train_mask], graph.y[graph.train_mask])
+    expected = expected + (1 + views) / 2 * scores.square().mean()  # the mean of 1, ..., views
+    (gradient,) = torch.autograd.grad(expected, weight)
+    torch.testing.assert_close(step(graph), expected.detach())
+    torch.testing.assert_close(weight.detach(), before - 0.1 * gradient)
+    assert step.model.passes == views
+
+
+def test_a_step_with_extra_loss_keeps_nothing(graph: Graph) -> None:
+    step, found = step_with_extra_loss(graph), []
+    take = step.take_extra_loss
+    assert take is not None
+
+    def watched() -> Tensor:
+        extra = take()
+        found.append(weakref.ref(extra))
+        return extra
+
+    step.take_extra_loss = watched
+    step(graph)
+    assert len(found) == step.settings.optimisation.views
+    assert all(extra() is None for extra in found)
+    assert step.model.extra is None
+
+
+@pytest.mark.slow
+def test_a_compiled_network_has_the_same_extra_loss(graph: Graph) -> None:
+    given = {"views": 1, "agreement": 0.0}
+    plain, compiled = (step_with_extra_loss(graph, **given, compile=c) for c in (False, True))
+    for _ in range(3):
+        torch.testing.assert_close(compiled(graph), plain(graph))
+    torch.testing.assert_close(compiled.model.linear.weight, plain.model.linear.weight)
 
 
 def test_what_can_be_captured() -> None:

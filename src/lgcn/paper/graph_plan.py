@@ -53,6 +53,12 @@ TRIALS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
         DEGREE,
         EDGES | {"lr": 0.001, "num_layers": 4},
     ),
+    "diffpool": (
+        DEGREE,
+        EDGES,
+        DEGREE | {"hidden_channels": 32, "embedding_channels": 64},
+        EDGES | {"graphs_per_batch": 32},
+    ),
     "patchy_san": (
         DEGREE,
         EDGES,

@@ -11,6 +11,10 @@ The network's class takes (in_channels, num_classes) and the fields of its setti
 - ``first_layer``, the layer that ``decay_layers="first"`` applies L2 to;
 - ``can_capture``, whether a training step launches the same kernels on the same memory each time,
   so that a CUDA graph can replay it. (default: ``False``)
+- ``take_extra_loss``, a method for networks with a loss beside that of their scores. It returns the
+  extra loss of the latest forward pass in training mode, a scalar, and forgets it. A training step
+  calls it after each forward pass, and adds the mean over the views to its loss. Evaluation does
+  not call it. (default: there is none)
 """
 
 from importlib import import_module

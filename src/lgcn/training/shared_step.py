@@ -128,7 +128,7 @@ class SharedStep(Step):
             )
         alone = nullcontext() if last or size == 1 else self.part.no_sync()  # type: ignore[operator]
         with memory, drawing_from(self.generators), alone:
-            loss = self.part(batch, self.agreement_weight * share)
+            loss = self.part(batch, share)
             waiting = self.workers.waiting("gradients") if last and size > 1 else nullcontext()
             with waiting:
                 (loss * size).backward()  # the mean over the workers follows
@@ -183,11 +183,11 @@ class _PartOfLoss(Module):
         # Not the step itself, which holds this module: a cycle would outlive the group.
         self._step = weakref.ref(step)
 
-    def forward(self, batch: Batch | None, agreement_weight: Tensor) -> Tensor:
+    def forward(self, batch: Batch | None, share: float) -> Tensor:
         # Every weight gets a gradient, also one that this sub-graph does not use: DDP waits for it.
         nothing = torch.stack([p.sum() for p in self.model.parameters()]).sum() * 0.0
         if batch is None:
             return nothing
         step = self._step()
         assert step is not None
-        return step.loss(batch, agreement_weight) + nothing
+        return step.loss(batch, share) + nothing

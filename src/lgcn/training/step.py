@@ -1,5 +1,6 @@
 """One step of training: forward, loss, backward, optimiser."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -49,6 +50,8 @@ class Step:
         self.fixed = fixed
         self.generators = Generators(device) if generators is None else generators
         self.forward = torch.compile(model) if settings.hardware.compile else model
+        # Of the model itself: one that is compiled shares its attributes.
+        self.take_extra_loss: Callable[[], Tensor] | None = getattr(model, "take_extra_loss", None)
         self.autocast = settings.hardware.precision == "bfloat16"
         if self.autocast and device.type == "cpu":
             raise UsageError("precision=bfloat16 is for GPUs, got device cpu: use float32")
@@ -85,21 +88,32 @@ class Step:
 
     def _train_on(self, batch: "Batch") -> Tensor:
         self.optimizer.zero_grad()
-        loss = self.loss(batch, self.agreement_weight)
+        loss = self.loss(batch)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return loss.detach()
 
-    def loss(self, batch: "Batch", agreement_weight: Tensor) -> Tensor:
-        """The mean loss of the views on the training nodes, plus their disagreement on all."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            views = [
-                self.forward(batch.graph.x, batch.graph).float()
-                for _ in range(self.settings.optimisation.views)
-            ]
-            return self._loss(views, batch, agreement_weight)
+    def loss(self, batch: "Batch", share: float = 1.0) -> Tensor:
+        """The loss of a batch: the mean of the views on the training nodes, plus what is on all.
 
-    def _loss(self, views: list[Tensor], batch: "Batch", agreement_weight: Tensor) -> Tensor:
+        That is the disagreement of the views, and the extra loss of the network if it has one.
+
+        Args:
+            batch: The batch.
+            share: Its share of the step's nodes, the factor of what is on all nodes. (default: 1)
+        """
+        views, extra = [], []
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            for _ in range(self.settings.optimisation.views):
+                views.append(self.forward(batch.graph.x, batch.graph).float())
+                if self.take_extra_loss is not None:  # now, before the next view replaces it
+                    extra.append(self.take_extra_loss().float())
+            loss = self._loss(views, batch, share)
+            if extra:
+                loss = loss + share * torch.stack(extra).mean()
+            return loss
+
+    def _loss(self, views: list[Tensor], batch: "Batch", share: float) -> Tensor:
         chosen = self.settings.optimisation
         losses = [
             metrics.loss(view.index_select(0, batch.nodes), batch.y, batch.weight) for view in views
@@ -110,7 +124,7 @@ class Step:
                 apart = deviation(views)
             else:
                 apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
-            loss = loss + agreement_weight * apart
+            loss = loss + share * self.agreement_weight * apart
         return loss
 
     def _batch(self, source: Graph | GraphSet) -> "Batch":

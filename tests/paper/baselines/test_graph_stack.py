@@ -1,6 +1,7 @@
 """What holds for every baseline that classifies whole graphs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "patchy_san": [
         {"labelling": name, "width": 12, "field": 4} for name in ("betweenness", "degree", "wl")
     ],
+    "diffpool": [
+        {"pool_clusters": 5, "embedding_channels": 7},
+        {"pool_clusters": 3, "num_layers": 1},
+    ],
 }
 CASES = [(name, options) for name in OPTIONS for options in OPTIONS[name]]
 every_network = pytest.mark.parametrize(("name", "options"), CASES, ids=str)
@@ -57,6 +62,7 @@ def test_these_are_all_of_them() -> None:
         "DGCNN",
         "structure-blind baseline",
         "PATCHY-SAN",
+        "DiffPool",
     ]
 
 
@@ -102,6 +108,12 @@ def test_graphs_without_nodes_or_edges(name: str, options: dict[str, Any]) -> No
             out.square().sum().backward()
             gradients = [p.grad for p in model.parameters() if p.grad is not None]
             assert all(one.isfinite().all() for one in (out, *gradients))
+
+
+@every_network
+def test_no_graphs_have_no_scores(name: str, options: dict[str, Any]) -> None:
+    none = replace(some_graph(0), ptr=torch.tensor([0]))
+    assert network(name, **options)(features(none), none).shape == (0, 3)
 
 
 @every_network
@@ -182,6 +194,7 @@ def test_a_few_epochs_lower_the_loss(name: str, options: dict[str, Any], tmp_pat
         ("dgcnn", {"lr": 0.003}),
         ("structure_blind", {"lr": 0.003}),
         ("patchy_san", {"lr": 0.003, "width": 18}),
+        ("diffpool", {"lr": 0.003, "pool_clusters": 7}),
     ],
 )
 def test_molecules_are_learned(name: str, given: dict[str, Any]) -> None:
