@@ -113,3 +113,12 @@ def test_unknown_models_are_named() -> None:
         Settings.create(model="lgnc")
     with pytest.raises(UsageError, match="unknown model 3; known: lgcn"):
         Settings.create(model=3)
+
+
+def test_a_setting_of_a_model_must_not_have_the_name_of_another_setting() -> None:
+    class Clashing(ModelSettings):
+        clusters: int = 3
+
+    with pytest.raises(ValueError, match="settings must not have a field clusters"):
+        register_model("clashing", "nowhere:Nothing", Clashing, preset="default")
+    assert "clashing" not in model_names()

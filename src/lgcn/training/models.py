@@ -23,10 +23,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from lgcn.errors import UsageError, did_you_mean
 from lgcn.training.groups import (
     BoostingSettings,
+    EvaluationSettings,
     GraphLGCNSettings,
+    HardwareSettings,
     LGCNSettings,
     ModelSettings,
+    OptimisationSettings,
     ResidualSettings,
+    SamplingSettings,
 )
 
 if TYPE_CHECKING:
@@ -74,10 +78,15 @@ def register_model(
         name: Its name.
         network: Where its class is, as ``module:Class``. It is imported when a model is built.
         settings: The class of its settings, a subclass of `ModelSettings`. Its module should
-            not import torch, so that a wrong setting is reported at once.
+            not import torch, so that a wrong setting is reported at once. Its fields must not
+            have names of other settings, since `--set NAME=VALUE` names no group.
         preset: Its default preset.
         for_graphs: Whether it predicts whole graphs instead of nodes. (default: ``False``)
     """
+    others = (SamplingSettings, OptimisationSettings, EvaluationSettings, HardwareSettings)
+    for field in settings.model_fields:
+        if any(field in group.model_fields for group in others):
+            raise ValueError(f"settings must not have a field {field}: training has that setting")
     _models[name] = Model(network, settings, preset, for_graphs)
 
 
