@@ -180,7 +180,8 @@ def _warnings(graphs: GraphSet, report: GraphSetReport) -> list[str]:
     if not report.nodes:
         found.append("no graph has a node")
     if report.labels == "none" or not report.labelled_graphs:
-        found.append("no graph has a label, so nothing can be learned. Name a label_column")
+        remedy = ". Name a label_column" if report.imported else ""  # only tables have columns
+        found.append(f"no graph has a label, so nothing can be learned{remedy}")
     elif report.labels == "one per graph":
         found += _class_warnings(report.classes, class_counts(graphs.targets, "train"))
     for split in ("train", "val"):
