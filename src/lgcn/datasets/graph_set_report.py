@@ -192,7 +192,8 @@ def _warnings(graphs: GraphSet, report: GraphSetReport) -> list[str]:
         ("edges", report.graphs_without_edges),
     ):
         if number:
-            found.append(f"{number} of {report.graphs} graphs have no {what}")
+            have = "has" if number == 1 else "have"
+            found.append(f"{number} of {report.graphs} graphs {have} no {what}")
     if report.nodes and not report.features:
         found.append(
             "the nodes have no features: training makes some from the edges, such as degrees"
