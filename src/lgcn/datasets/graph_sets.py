@@ -99,13 +99,34 @@ def load_graph_files(
     """
     from lgcn.tables.notes import notes_on_graphs
 
+    graphs = read_graph_files(
+        path, root, fold=fold, val=val, test=test, split_seed=split_seed, target=target
+    )
+    for note in notes_on_graphs(graphs):
+        warnings.warn(note, stacklevel=3)
+    return graphs
+
+
+def read_graph_files(
+    path: str | Path,
+    root: str | Path | None = None,
+    *,
+    fold: int | None = None,
+    val: float | None = None,
+    test: float | None = None,
+    split_seed: int = 0,
+    target: int | None = None,
+) -> GraphSet:
+    """Like `load_graph_files`, without warnings about graphs that have no nodes or no edges.
+
+    Args:
+        path, root, fold, val, test, split_seed, target: See `load_graph_files`.
+    """
     place = check_graph_files(path, root, fold=fold, val=val, test=test)
     in_arrays = place.suffix == ".npz"
     if in_arrays and target is not None:
         raise UsageError(f"target is for sets with numbers to predict; {place.name} has labels")
     graphs = read_graph_npz(place) if in_arrays else read_tu(place, target=target)
-    for note in notes_on_graphs(graphs):
-        warnings.warn(note, stacklevel=3)
     if fold is not None:
         masks = _fold(_splits_file(place, graphs.name), fold, graphs.num_graphs)
         return graphs.with_targets(**masks)
