@@ -71,8 +71,8 @@ def _confusions(
     split = SPLIT_NAMES[facts.main or "test"]
     if matrix is not None:
         caption = (
-            f"Confusion matrix, {split} {facts.units}: rows are true classes, columns predicted ones. "
-            "Colour is the share of the row."
+            f"Confusion matrix, {split} {facts.units}: rows are true classes, columns predicted "
+            "ones. Colour is the share of the row."
         )
         places = list(range(len(names)))
         if len(names) > MAX_MATRIX:
@@ -196,8 +196,8 @@ def _errors(facts: Facts, figures: Figures, split: str) -> Html:
     found = facts.reports[facts.main or "test"].get("coverage")
     if found:
         intro = (
-            f"{percent(found['share'])} of the {split} {facts.units} lie in their interval, prediction "
-            f"± {plain_number(found['half_width'])}, which is meant for "
+            f"{percent(found['share'])} of the {split} {facts.units} lie in their interval, "
+            f"prediction ± {plain_number(found['half_width'])}, which is meant for "
             f"{percent(found['level'], 0)}."
         )
     else:

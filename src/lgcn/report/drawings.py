@@ -104,9 +104,7 @@ def drawings(
         on_progress: Called now and then. (default: none)
     """
     some = graphs.select(torch.from_numpy(sampled))
-    ptr, rowptr, col = (
-        part.numpy() for part in (some.ptr, some.graph.rowptr, some.graph.col)
-    )
+    ptr, rowptr, col = (part.numpy() for part in (some.ptr, some.graph.rowptr, some.graph.col))
     undirected = is_symmetric(some.graph)
     first = np.flatnonzero(np.isin(sampled, np.concatenate(listed)))
     order = np.concatenate([first, np.setdiff1d(np.arange(len(sampled)), first)])

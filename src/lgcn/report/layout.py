@@ -64,8 +64,8 @@ def layouts(embeddings: Array, unit: Unit = "node") -> list[Layout]:
         points = method.fit_transform(components[:, :TSNE_DIMENSIONS].astype(np.float32))
         if np.isfinite(points).all():
             about = (
-                f"t-SNE (scikit-learn, perplexity {perplexity:.0f}, seed {SEED}): near {unit}s have "
-                "similar embeddings; distances between groups mean little."
+                f"t-SNE (scikit-learn, perplexity {perplexity:.0f}, seed {SEED}): near {unit}s "
+                "have similar embeddings; distances between groups mean little."
             )
             found.insert(0, Layout("t-SNE", about, _grid(points)))
     return found

@@ -33,9 +33,9 @@ def sample_text(facts: Facts) -> str:
         else ""
     )
     return (
-        f"A sample of {len(sample.nodes):,} of {sample.total:,} {facts.units} is on this page{scored} "
-        f"(seed {SEED}). The {facts.units} of the tables below are always in it. Scores and charts "
-        f"above are about all {facts.units}."
+        f"A sample of {len(sample.nodes):,} of {sample.total:,} {facts.units} is on this page"
+        f"{scored} (seed {SEED}). The {facts.units} of the tables below are always in it. Scores "
+        f"and charts above are about all {facts.units}."
     )
 
 
@@ -45,7 +45,12 @@ def node_map(facts: Facts) -> Html:
         "form",
         tag("label", f"Search a {facts.unit} by its id", for_="search"),
         tag("input", type="search", id="search", autocomplete="off", spellcheck="false"),
-        tag("ul", id="results", class_="results", aria_label=f"{facts.units.capitalize()} that were found"),
+        tag(
+            "ul",
+            id="results",
+            class_="results",
+            aria_label=f"{facts.units.capitalize()} that were found",
+        ),
         tag("span", id="found", class_="help", role="status"),
         id="search-form",
         role="search",
@@ -94,8 +99,8 @@ def node_map(facts: Facts) -> Html:
         class_="zoom",
     )
     intro = join(
-        f"{facts.units.capitalize()} with similar embeddings lie close to each other. Embeddings are "
-        "what the last layer sees. ",
+        f"{facts.units.capitalize()} with similar embeddings lie close to each other. "
+        "Embeddings are what the last layer sees. ",
         sample_text(facts),
     )
     return section(

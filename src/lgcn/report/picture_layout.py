@@ -46,9 +46,7 @@ def picture_layout(num_nodes: int, ends: Array) -> Array:
 def adjacency(num_nodes: int, ends: Array) -> Any:
     """The undirected adjacency as a matrix of ones."""
     both = np.concatenate([ends, ends[:, ::-1]])
-    return csr_array(
-        (np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(num_nodes, num_nodes)
-    )
+    return csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(num_nodes, num_nodes))
 
 
 def nearest_part(num_nodes: int, ends: Array, most_nodes: int, most_edges: int) -> Array:
