@@ -121,13 +121,15 @@ def drawings(
         simple = _simple(pairs)
         loops = int((pairs[:, 0] == pairs[:, 1]).sum())
         edges[place] = len(simple) + loops if undirected else len(pairs)
+        if min(stop - start, MOST_NODES) > room:
+            continue  # a smaller one may still have room
         kept = nearest_part(stop - start, simple, MOST_NODES, MOST_EDGES)
         number = np.full(stop - start, -1)
         number[kept] = np.arange(len(kept))
         inside = number[simple].reshape(-1, 2)
         inside = inside[(inside >= 0).all(axis=1)]
         if len(kept) + len(inside) > room:
-            continue  # a smaller one may still have room
+            continue
         room -= len(kept) + len(inside)
         nodes[place], ends[place] = kept, inside
         points[place] = picture_layout(len(kept), inside)

@@ -79,6 +79,6 @@ function noteOf(i, drawn) {
   const count = pictures.ptr[i + 1] - pictures.ptr[i];
   if (count < pictures.size[i]) texts.push(`${count.toLocaleString("en")} of ${pictures.size[i].toLocaleString("en")} nodes are drawn: those nearest to the node with the most edges.`);
   if (pictures.label !== null) texts.push(pictures.column === null ? "Colour: the label of the node." : `Colour: the node's ${pictures.column}.`);
-  texts.push("Near nodes of the graph lie near each other; the direction means nothing.");
+  texts.push("Nodes that are near in the graph are drawn near each other; the orientation has no meaning.");
   return texts.join(" ");
 }

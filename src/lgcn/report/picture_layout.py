@@ -18,7 +18,7 @@ from lgcn.report.layout import SEED, principal
 Array = np.ndarray[Any, Any]
 EDGE = 100  # the length of an edge, about: coordinates are whole numbers
 STEPS = 100
-ENOUGH = 1e-4  # a step that lessens the stress by a smaller share is the last one
+ENOUGH = 1e-3  # a step that lessens the stress by a smaller share is the last one
 
 
 def picture_layout(num_nodes: int, ends: Array) -> Array:
