@@ -146,6 +146,8 @@ class RunData:
             **(tables if are_new or "graphs" in tables else {}),
         )
         source = own if given is None else given
+        if source.dataset == "graphs" and "path" not in source.options:
+            raise UsageError(f"{self.run.folder} does not name its graphs; give graphs= or graph=")
         other_set = source.dataset == "graphs" and source.options["path"] != own.options.get("path")
         if (
             source.dataset == own.dataset and not other_set
@@ -276,6 +278,8 @@ class RunData:
         if source is None or are_tables(data):
             return False
         own = as_store(GraphSource(self.settings.dataset, self.settings.dataset_options))
+        if own.dataset == "graphs" and "path" not in own.options:  # they were in memory
+            return False
         same = all(source.options.get(key) == value for key, value in own.options.items())
         return source.dataset == own.dataset and (own.dataset == "tables" or same)
 
