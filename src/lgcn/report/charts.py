@@ -222,9 +222,10 @@ def group_scores(
     axis = {"title": metric_name, "tickCount": 5, "grid": False}
     axis |= {"format": ".0%"} if share else {}
     scale = {"domain": [0, 1]} if share else {"zero": True}
-    x = field(
-        "bin", "nominal", sort=None, axis={"title": title, "labelAngle": 0, "labelOverlap": True}
-    )
+    below: Spec = {"title": title, "labelAngle": 0, "labelOverlap": True}
+    if unit == "graph":  # fractions are long: on a phone, the last name would be cut off
+        below["labelExpr"] = "replace(datum.label, ' to ', '\u2013')"
+    x = field("bin", "nominal", sort=None, axis=below)
     values = [{**row, "label": compact(row["nodes"])} for row in bins]
     bars = {
         "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.55, "cornerRadiusEnd": 2},
