@@ -4,6 +4,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from lgcn.inference import load_run
 from lgcn.report.repeat_command import repeat_command
 from lgcn.training.settings import Settings
 from tests.conftest import Output
-from tests.report.runs import KINDS, train_run
+from tests.report.runs import KINDS, train_graph_run, train_run
 
 Lgcn = Callable[..., Output]
 pytestmark = pytest.mark.filterwarnings("ignore:.* of the nodes have no edge:UserWarning")
@@ -87,8 +88,39 @@ def test_the_command_in_a_report_repeats_the_run(kind: str, lgcn_: Lgcn, tmp_pat
     assert weights[0] == weights[1]
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # some graphs have no nodes
+def test_the_command_repeats_a_run_on_whole_graphs(lgcn_: Lgcn, tmp_path: Path) -> None:
+    first = train_graph_run(tmp_path, "graphs", "lr=0.02", "baselines=false")
+    command = repeat_command(load_run(first).settings, str(tmp_path / "again"))
+    assert command is not None
+    assert command.startswith("lgcn train --graphs ")
+    assert "--preset" not in command
+    assert lgcn_(*shlex.split(command)[1:], "--quiet").code == 0
+    ours, theirs = (load_run(run).settings.to_dict() for run in (first, tmp_path / "again"))
+    assert ours.pop("dataset_options").keys() == theirs.pop("dataset_options").keys()
+    assert ours == theirs
+    weights = [(run / "model.safetensors").read_bytes() for run in (first, tmp_path / "again")]
+    assert weights[0] == weights[1]
+
+
+def test_a_set_of_graphs_is_named_by_its_flags() -> None:
+    options: dict[str, Any] = {"preset": "graphs", "model": "graph_lgcn", "positions": "none"}
+    named = Settings.create(
+        dataset="graphs", dataset_options={"path": "RINGS", "fold": 3}, **options
+    )
+    assert repeat_command(named) == "lgcn train --graphs RINGS --fold 3 --seed 0 --out runs/again"
+    target = Settings.create(
+        dataset="graphs", dataset_options={"path": "RINGS", "target": 1}, **options
+    )
+    command = repeat_command(target)
+    assert command is not None
+    assert "--dataset graphs --set dataset_options.path=RINGS" in command
+    assert "--set model=graph_lgcn" in command
+
+
 def test_a_run_on_a_graph_in_memory_has_no_command() -> None:
     assert repeat_command(Settings.create(dataset="tables")) is None
+    assert repeat_command(Settings.create(dataset="graphs", model="graph_lgcn")) is None
     assert repeat_command(Settings.create(dataset="cora", k=3)) == (
         "lgcn train --dataset cora --seed 0 --set k=3 --out runs/again"
     )

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_a_folder_in_tus_layout_is_trained_on_and_resumed(lgcn_, place: Path):
     assert output.code == 0, output.err
     for text in ("GRAPH_LGCN on RINGS", "Per class, test graphs", "sizes and mean", "30 graphs"):
         assert text in output.out + output.err
-    assert "lgcn report" not in output.out
+    assert "look at it: lgcn report run" in output.out
     again = lgcn_("train", "--resume", "--out", "run", "--json")
     assert again.code == 0, again.err
     output = lgcn_("embed", "run", "--output", "e.parquet")
@@ -126,6 +127,28 @@ def test_a_folder_in_tus_layout_is_trained_on_and_resumed(lgcn_, place: Path):
     output = lgcn_("evaluate", "run")
     assert output.code == 0, output.err
     assert "graphs" in output.out
+
+
+def test_a_report_draws_the_graphs_and_names_the_command(lgcn_, place: Path):
+    write_tu(place / "RINGS")
+    assert lgcn_("train", "--graphs", "RINGS", *SMALL, "--out", "run").code == 0
+    output = lgcn_("report", "run", "--sample", "12", "--json")
+    assert output.code == 0, output.err
+    found = output.json
+    assert (found["graphs"], found["sampled"], found["split"]) == (30, 12, "test")
+    page = (place / "run" / "report.html").read_text()
+    assert f"lgcn train --graphs {place / 'RINGS'} --seed 0" in page
+    write_tu(place / "OTHER", 14)
+    output = lgcn_("report", "run", "--graphs", "OTHER", "--output", "o.html", "--json")
+    assert output.code == 0, output.err
+    assert output.json["graphs"] == 14
+    assert list(output.json["scores"]) == ["test"]
+    shutil.rmtree(place / "RINGS")
+    output = lgcn_("report", "run")
+    assert output.code != 0
+    assert output.err.count("Error:") == 1
+    assert "RINGS" in output.err
+    assert "--graphs" in output.err
 
 
 def test_a_published_split_is_a_fold(lgcn_, place: Path):
@@ -153,7 +176,7 @@ def test_a_published_split_is_a_fold(lgcn_, place: Path):
         (("train", *TABLES, *COLUMNS, "--graph-column", "no"), ("no", "molecule")),
         (("train", "--graphs", "RINGS", "--time-limit", "10s"), ("time",)),
         (("train", "--graphs", "RINGS", "--positions", "learnt"), ("positions",)),
-        (("report", "run"), ("reports are for models of nodes",)),
+        (("report", "run", "--graphs", "NOWHERE"), ("NOWHERE",)),
         (("explain", "run", "1"), ("explanations are for models of nodes",)),
         (("evaluate", "run", "--dataset", "digits"), ("predicts whole graphs", "digits")),
         (("embed", "run", "--output", "e.npy", "--layer", "0"), ("layer",)),

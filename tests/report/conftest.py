@@ -8,7 +8,7 @@ import pytest
 
 from lgcn.report import importance
 from lgcn.report.write import WrittenReport, write_report
-from tests.report.runs import train_run
+from tests.report.runs import GRAPH_KINDS, train_graph_run, train_run
 
 EXPLAINED = 8
 READY = "return document.documentElement.dataset.ready === 'yes'"
@@ -24,13 +24,14 @@ def _few_explanations() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Gives the run of a kind (see `tests.report.runs.KINDS`); each is trained once."""
+    """Gives the run of a kind (see `tests.report.runs`); each is trained once."""
     runs: dict[Any, Path] = {}
 
     def run(kind: str = "classes", *settings: str) -> Path:
         if (kind, settings) not in runs:
             folder = tmp_path_factory.mktemp(kind)
-            runs[kind, settings] = train_run(folder, kind, *settings)
+            train = train_graph_run if kind in GRAPH_KINDS else train_run
+            runs[kind, settings] = train(folder, kind, *settings)
         return runs[kind, settings]
 
     return run

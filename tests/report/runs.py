@@ -61,6 +61,71 @@ KINDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+GRAPHS = 60
+GRAPH_KINDS: dict[str, dict[str, Any]] = {
+    "graphs": {"label_column": "kind"},
+    "graph_numbers": {"label_column": "size", "task": "regression"},
+}
+
+
+def write_graph_tables(folder: Path, count: int = GRAPHS, seed: int = 0) -> None:
+    """Writes graphs.csv, edges.csv and nodes.csv of rings, some with chords.
+
+    Graph 5 has two nodes and no edge, graph 6 no nodes, and graph 7 has 200 nodes.
+    """
+    rng = np.random.default_rng(seed)
+    ids = [*HOSTILE, *(f"g{number}" for number in range(len(HOSTILE), count))]
+    sizes = rng.integers(5, 12, count)
+    sizes[5:8] = [2, 0, 200]
+    chords = np.where(sizes > 4, rng.integers(0, 3, count), 0)
+    graphs = {
+        "graph": ids,
+        "kind": pa.array(np.array(CLASSES)[chords].tolist(), mask=rng.random(count) < 0.1),
+        "size": sizes + chords,
+    }
+    of_node = np.repeat(np.arange(count), sizes)
+    numbers = np.concatenate([np.arange(size) for size in sizes])
+    nodes = {
+        "graph": np.array(ids, dtype=object)[of_node].tolist(),
+        "id": numbers,
+        "letter": [["C", "<i>N</i>", "O"][number % 3] for number in numbers],
+        "x": (rng.normal(size=len(numbers)) + chords[of_node]).round(3),
+    }
+    ends = [
+        (ids[number], a, b)
+        for number, size in enumerate(sizes.tolist())
+        if size > 2
+        for a, b in [
+            *((i, (i + 1) % size) for i in range(size)),
+            *((i, i + 2) for i in range(int(chords[number]))),
+        ]
+    ]
+    edges = dict(
+        zip(("graph", "source", "target"), map(list, zip(*ends, strict=True)), strict=True)
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, columns in (("graphs", graphs), ("nodes", nodes), ("edges", edges)):
+        csv.write_csv(pa.table(columns), folder / f"{name}.csv")
+
+
+def train_graph_run(folder: Path, kind: str = "graphs", *settings: str) -> Path:
+    """The same as `train_run` for the whole graphs of `write_graph_tables`.
+
+    Args:
+        folder: Where the tables go, and the run.
+        kind: What is predicted, a key of `GRAPH_KINDS`.
+        *settings: More settings.
+    """
+    write_graph_tables(folder)
+    tables = {name: folder / f"{name}.csv" for name in ("graphs", "edges", "nodes")}
+    shares = {"val": 0.25, "test": 0.35}
+    source = choose_source(None, graph_column="graph", **tables, **shares, **GRAPH_KINDS[kind])
+    given = ["max_epochs=6", "hidden_channels=8", "num_layers=1", *settings]
+    run = folder / "run"
+    prepare_training(read_settings(None, given), source=source, out=run).train()
+    return run
+
+
 def train_run(folder: Path, kind: str = "classes", *settings: str, **options: Any) -> Path:
     """Trains for a few epochs on the tables of `write_tables`; gives the run folder.
 

@@ -32,7 +32,10 @@ def page(browser: Browser, written: Written) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kind", ["classes", "labels", "numbers", "comparison"])
+@pytest.mark.parametrize(
+    "kind", ["classes", "labels", "numbers", "graphs", "graph_numbers", "comparison"]
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # some graphs have no nodes
 def test_a_page_opens_without_errors_and_can_be_used_by_all(
     kind: str, size: str, dark: bool, browser: Browser, written: Written, comparison: Path
 ) -> None:
@@ -47,7 +50,7 @@ def test_a_page_opens_without_errors_and_can_be_used_by_all(
         "return [...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('svg').length)"
     )
     assert charts == [1] * len(charts) != []
-    if kind in ("classes", "comparison"):  # the others have the same parts
+    if kind in ("classes", "graphs", "comparison"):  # the others have the same parts
         assert browser.violations() == []
 
 
@@ -232,6 +235,83 @@ def test_the_button_changes_the_colours(page: Browser) -> None:
     page.run("document.getElementById('theme').click()")
     assert page.run(colour) != before
     assert page.violations() == []
+
+
+@pytest.fixture
+def graphs_page(browser: Browser, written: Written) -> Iterator[Browser]:
+    """The report of a run on whole graphs; at the end, nothing may have gone wrong."""
+    browser.open(written("graphs").path, wait=READY)
+    yield browser
+    assert browser.errors() == []
+    assert browser.requests() == []
+
+
+def show_graph(page: Browser, name: str) -> str:
+    """Searches a graph by its id; gives the text of the drawer."""
+    page.run("document.getElementById('search').value = arguments[0]", name)
+    page.run("document.getElementById('search-form').requestSubmit()")
+    return str(page.find("#node").text)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_graph_is_drawn_with_its_nodes_edges_and_labels(
+    size: str, browser: Browser, written: Written
+) -> None:
+    browser.open(written("graphs").path, size=SIZES[size], wait=READY)
+    text = show_graph(browser, "g12")
+    found = written("graphs").facts.drawings
+    assert found is not None
+    assert text.startswith("Graph g12")
+    nodes, edges = found.sizes[12], found.edges[12]
+    assert f"nodes\n{nodes}" in text
+    assert f"edges\n{edges}" in text
+    for name, count in (("circle", nodes), ("line", edges)):
+        drawn = f"return document.querySelectorAll('#picture {name}').length"
+        assert browser.run(drawn) == count
+    labels = browser.find("#labels").text
+    assert "<i>N</i>" in labels
+    assert "the node's letter" in text
+    box = "return ['x', 'y', 'width', 'height'].map(k => picture.getBBox()[k])"
+    left, top, width, height = browser.run(box)
+    _, _, wide, high = map(float, browser.run("return picture.getAttribute('viewBox')").split())
+    assert 0 <= left <= left + width <= wide
+    assert 0 <= top <= top + height <= high
+    assert browser.violations() == []
+    assert browser.overflow() == 0
+    assert browser.errors() == []
+    browser.press("ESCAPE")
+    assert not browser.run("return document.getElementById('node').open")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_odd_graphs_say_what_their_picture_lacks(graphs_page: Browser) -> None:
+    assert "The graph has no nodes." in show_graph(graphs_page, "g6")
+    assert graphs_page.driver.find_elements("css selector", "#picture") == []
+    assert "150 of 200 nodes are drawn" in show_graph(graphs_page, "g7")
+    assert "edges\n0" in show_graph(graphs_page, "g5")
+    shown = show_graph(graphs_page, HOSTILE[0])
+    assert shown.startswith(f"Graph {HOSTILE[0]}")
+    assert graphs_page.run("return document.querySelectorAll('main img, dialog img').length") == 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_map_and_the_tables_of_graphs_open_them(graphs_page: Browser) -> None:
+    graphs_page.run("document.getElementById('map-canvas').focus()")
+    graphs_page.press("ARROW_RIGHT", "ARROW_RIGHT", "ENTER")
+    title = graphs_page.find("#node-title").text
+    assert title.startswith("Graph ")
+    status = graphs_page.run("return document.getElementById('map-status').textContent")
+    assert status.startswith(f"{title}, predicted ")
+    graphs_page.press("ESCAPE")
+    name = graphs_page.run(
+        "const b = document.querySelector('#nodes button.node'); b.click(); return b.textContent"
+    )
+    assert graphs_page.run("return document.getElementById('node-title').textContent") == (
+        f"Graph {name}"
+    )
+    graphs_page.find("#search").send_keys("g1")
+    assert "graphs found" in graphs_page.find("#found").text
 
 
 def test_a_comparison_shows_where_two_runs_disagree(browser: Browser, comparison: Path) -> None:

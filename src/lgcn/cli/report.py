@@ -9,13 +9,13 @@ import typer
 
 from lgcn.cli.options import GraphStore, Json, MemoryLimit, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, print_json, print_line
-from lgcn.cli.table_flags import OF_NEW_TABLES, OF_WHOLE_GRAPHS, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.utils.progress import step_progress
 from lgcn.utils.sizes import format_memory
 
 
-@functools.partial(takes_tables, only=OF_NEW_TABLES, leave_out=OF_WHOLE_GRAPHS)
+@functools.partial(takes_tables, only=OF_NEW_TABLES)
 def report(
     run: RunFolder,
     output: Annotated[
@@ -25,7 +25,8 @@ def report(
     sample: Annotated[
         int,
         typer.Option(
-            help="How many nodes are shown one by one, 10 to 10000. Scores are about all nodes."
+            help="How many nodes, or whole graphs, are shown one by one, 10 to 10000. Scores are "
+            "about all of them."
         ),
     ] = 3000,
     dataset: OtherDataset = None,
@@ -40,6 +41,8 @@ def report(
     tables: dict[str, Any],
 ) -> None:
     """Write a page about a trained model: scores, charts, a map of the nodes, neighbourhoods.
+
+    Of a model of whole graphs: a map and pictures of the graphs.
 
     It is one HTML file, which needs no network and can be sent to others.
     """
@@ -66,7 +69,7 @@ def report(
                 "run": str(run),
                 "output": str(written.path),
                 "bytes": written.size,
-                "nodes": facts.sample.total,
+                facts.units: facts.sample.total,
                 "sampled": len(facts.sample.nodes),
                 "split": facts.main,
                 "metric": facts.metric,
@@ -76,5 +79,7 @@ def report(
             }
         )
         return
-    shown = "" if facts.sample.complete else f", with {len(facts.sample.nodes)} sampled nodes"
+    shown = (
+        "" if facts.sample.complete else f", with {len(facts.sample.nodes)} sampled {facts.units}"
+    )
     print_line(f"wrote {written.path} ({format_memory(written.size)}{shown}); open it in a browser")

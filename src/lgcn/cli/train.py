@@ -208,8 +208,7 @@ def train(
     saved = str(record["out"])
     output = "FOLDER" if record["dataset"] == "partition" else "FILE.csv"
     print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output {output}")
-    if unit == "node":  # reports show nodes
-        print_line(f"look at it: lgcn report {shlex.quote(saved)}")
+    print_line(f"look at it: lgcn report {shlex.quote(saved)}")
 
 
 def _train_here(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lgcn.training.run_folder import Run
     from lgcn.training.settings import Settings
     from lgcn.training.split_file import Split
+    from lgcn.utils.choices import Unit
 
 # Options of tables that only matter in training.
 _OF_TRAINING = (
@@ -145,6 +146,8 @@ class RunData:
             **(tables if are_new or "graphs" in tables else {}),
         )
         source = own if given is None else given
+        if source.dataset == "graphs" and "path" not in source.options:
+            raise UsageError(f"{self.run.folder} does not name its graphs; give graphs= or graph=")
         other_set = source.dataset == "graphs" and source.options["path"] != own.options.get("path")
         if (
             source.dataset == own.dataset and not other_set
@@ -244,7 +247,7 @@ class RunData:
         if split is None:
             has_split = any(graph.mask(name) is not None for name in SPLITS)
             return split_of(graph) if has_split else None
-        changed = _what_changed(graph, split)
+        changed = _what_changed(graph, split, self.spec.unit)
         if changed is not None:
             warnings.warn(f"the predictions have no column of the split: {changed}", stacklevel=5)
             return None
@@ -257,10 +260,10 @@ class RunData:
         model was trained on.
         """
         split = self.run.split(graph.num_nodes) if self.is_own(data, source) else None
-        changed = None if split is None else _what_changed(graph, split)
+        changed = None if split is None else _what_changed(graph, split, self.spec.unit)
         if changed is not None:
             raise UsageError(
-                f"{changed}. Scores would mix nodes that the model was trained on with "
+                f"{changed}. Scores would mix {self.spec.unit}s that the model was trained on with "
                 f"others. Train again, restore the data, or give new data with "
                 f"{_ARGUMENTS.get(self.settings.dataset, 'dataset=')}"
             )
@@ -275,6 +278,8 @@ class RunData:
         if source is None or are_tables(data):
             return False
         own = as_store(GraphSource(self.settings.dataset, self.settings.dataset_options))
+        if own.dataset == "graphs" and "path" not in own.options:  # they were in memory
+            return False
         same = all(source.options.get(key) == value for key, value in own.options.items())
         return source.dataset == own.dataset and (own.dataset == "tables" or same)
 
@@ -314,19 +319,19 @@ def are_tables(data: NewData) -> bool:
     return "edges" in data or "nodes" in data
 
 
-def _what_changed(graph: Graph, stored: Split) -> str | None:
+def _what_changed(graph: Graph, stored: Split, unit: Unit) -> str | None:
     """How the graph differs from that of the training, as far as its split tells."""
     from lgcn.training.split_file import SPLITS, split_of
 
     before = len(stored["train"])
     if before != graph.num_nodes:
-        return f"{graph.name} had {before} nodes in training, and has {graph.num_nodes} now"
+        return f"{graph.name} had {before} {unit}s in training, and has {graph.num_nodes} now"
     now = split_of(graph)
     if all(np.array_equal(now[name], stored[name]) for name in SPLITS):
         return None
     return (
-        f"{graph.name} has changed since the training: its rows have another order, or other nodes "
-        "have labels"
+        f"{graph.name} has changed since the training: its rows have another order, or "
+        f"other {unit}s have labels"
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from lgcn.explain.explanation import Explanation
-    from lgcn.graph import Graph
+    from lgcn.graph import Graph, GraphSet
     from lgcn.inference.evaluation import Evaluation
     from lgcn.inference.explanations import RunExplainer
     from lgcn.inference.predictions import Written
@@ -43,6 +43,8 @@ class ScoredGraph(NamedTuple):
         node_ids: Gives the ids of the nodes from `start` up to `stop`; `None` if they have none.
         split: The masks of training, validation and test nodes; `None` if there is no split.
         is_own: Whether it is the graph of the training.
+        graphs: The whole graphs, if these are predicted. Each node of `graph` then stands for one
+            of them. (default: nodes are predicted)
     """
 
     graph: Graph
@@ -50,6 +52,7 @@ class ScoredGraph(NamedTuple):
     node_ids: Callable[[int, int], Any] | None
     split: Split | None
     is_own: bool
+    graphs: GraphSet | None = None
 
 
 def load_run(folder: str | Path) -> TrainedRun:
@@ -262,7 +265,7 @@ class TrainedRun:
         split = self._data.split(loaded.graph, data, source)
         scores = _scores_of(model, loaded, memory, on_progress)
         own = self._data.is_own(data, source)
-        return ScoredGraph(loaded.graph, scores, loaded.node_ids, split, own)
+        return ScoredGraph(loaded.graph, scores, loaded.node_ids, split, own, loaded.graphs)
 
     def predictions(
         self,

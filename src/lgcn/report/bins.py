@@ -1,8 +1,9 @@
-"""Scores of groups of nodes: by degree, and by how much their neighbours agree."""
+"""Scores of groups of nodes: by degree, and by how much their neighbours agree; and of graphs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lgcn.report.node_results import Array, NodeResults
 Bin = dict[str, Any]
 MAX_DEGREE_BINS = 14
 AGREEMENT_BINS = 5
+RANGE_BINS = 5
 # The score of each task, and whether it is a share.
 GROUP_SCORE = {
     "classification": "accuracy",
@@ -78,6 +80,32 @@ def agreement_bins(results: NodeResults, agreement: Array) -> list[Bin]:
     alone = np.flatnonzero(inside & ~np.isfinite(agreement))
     if len(alone) and rows:
         rows.append({"bin": "unknown", **group_score(results, alone)})
+    return rows
+
+
+def range_bins(results: NodeResults, values: Array, show: Callable[[float], str]) -> list[Bin]:
+    """The score of the main split in groups of about equal size, in rising order of a value.
+
+    Equal values are always in one group.
+
+    Args:
+        results: What is known of the nodes or graphs.
+        values: The value of each.
+        show: Gives a value as text.
+    """
+    inside = np.flatnonzero(results.scored)
+    if not len(inside):
+        return []
+    shares = np.linspace(0, 1, RANGE_BINS + 1)[1:-1]
+    # Each limit is a value that occurs: the first one of the next group.
+    limits = np.unique(np.quantile(values[inside], shares, method="higher"))
+    place = np.searchsorted(limits, values, side="right")
+    rows = []
+    for number in np.unique(place[inside]):
+        members = inside[place[inside] == number]
+        low, high = (show(float(end)) for end in np.sort(values[members])[[0, -1]])
+        name = low if low == high else f"{low} to {high}"
+        rows.append({"bin": name, **group_score(results, members)})
     return rows
 
 

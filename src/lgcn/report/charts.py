@@ -12,6 +12,7 @@ from typing import Any
 
 from lgcn.report.bins import Bin
 from lgcn.training.metric_names import FACTS
+from lgcn.utils.choices import Unit
 
 Spec = dict[str, Any]
 INK, SOFT, GRID, PAPER = "var(--ink)", "var(--soft)", "var(--line)", "var(--paper)"
@@ -205,16 +206,26 @@ def compact(number: int) -> str:
     return f"{number / 1e6:.1f}M" if number < 9.95e6 else f"{number / 1e6:.0f}M"
 
 
-def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str) -> Spec:
+def counted(unit: Unit, **more: Any) -> Spec:
+    """The number of nodes in tooltips; of graphs, it is called so."""
+    if unit != "node":
+        more["title"] = f"{unit}s"
+    return field("nodes", "quantitative", **more)
+
+
+def group_scores(
+    bins: Sequence[Bin], title: str, metric: str, metric_name: str, unit: Unit = "node"
+) -> Spec:
     """The score of groups of nodes as bars, with ranges of 95 % and the numbers of nodes."""
     share = _is_share(metric)
     # Without a grid, which would shine through the bars.
     axis = {"title": metric_name, "tickCount": 5, "grid": False}
     axis |= {"format": ".0%"} if share else {}
     scale = {"domain": [0, 1]} if share else {"zero": True}
-    x = field(
-        "bin", "nominal", sort=None, axis={"title": title, "labelAngle": 0, "labelOverlap": True}
-    )
+    below: Spec = {"title": title, "labelAngle": 0, "labelOverlap": True}
+    if unit == "graph":  # fractions are long: on a phone, the last name would be cut off
+        below["labelExpr"] = "replace(datum.label, ' to ', '\u2013')"
+    x = field("bin", "nominal", sort=None, axis=below)
     values = [{**row, "label": compact(row["nodes"])} for row in bins]
     bars = {
         "mark": {"type": "bar", "fill": SERIES[0], "fillOpacity": 0.55, "cornerRadiusEnd": 2},
@@ -226,7 +237,7 @@ def group_scores(bins: Sequence[Bin], title: str, metric: str, metric_name: str)
                 field(
                     "score", "quantitative", format=".1%" if share else NUMBER, title=metric_name
                 ),
-                field("nodes", "quantitative", format=","),
+                counted(unit, format=","),
             ],
         },
     }
@@ -297,7 +308,7 @@ def predicted_against_true(points: Sequence[Mapping[str, float]], half_width: fl
     return chart(300, data={"values": values}, layer=layers)
 
 
-def histogram(bins: Sequence[Bin], title: str) -> Spec:
+def histogram(bins: Sequence[Bin], title: str, unit: Unit = "node") -> Spec:
     """Numbers of nodes in ranges of a value."""
     return chart(
         200,
@@ -306,11 +317,11 @@ def histogram(bins: Sequence[Bin], title: str) -> Spec:
         encoding={
             "x": field("from", "quantitative", bin="binned", axis={"title": title, "grid": False}),
             "x2": {"field": "to"},
-            "y": field("nodes", "quantitative", axis={"title": "nodes", "tickMinStep": 1}),
+            "y": field("nodes", "quantitative", axis={"title": f"{unit}s", "tickMinStep": 1}),
             "tooltip": [
                 field("from", "quantitative", format=NUMBER),
                 field("to", "quantitative", format=NUMBER),
-                field("nodes", "quantitative"),
+                counted(unit),
             ],
         },
     )

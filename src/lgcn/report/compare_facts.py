@@ -20,6 +20,7 @@ from lgcn.training.scoring import Scoring
 from lgcn.training.split_reports import split_reports
 
 if TYPE_CHECKING:
+    from lgcn.utils.choices import Unit
     from lgcn.utils.progress import OnProgress
 
 LISTED = 25  # nodes on which runs disagree
@@ -95,6 +96,21 @@ class Comparison:
     def task(self) -> str:
         return self.runs[0].run.spec.task
 
+    @property
+    def unit(self) -> Unit:
+        """What is predicted."""
+        return self.runs[0].run.spec.unit
+
+    @property
+    def units(self) -> str:
+        """What is predicted, as the page calls several of them."""
+        return f"{self.unit}s"
+
+    @property
+    def whole(self) -> str:
+        """What they are parts of."""
+        return "graph" if self.unit == "node" else "set"
+
 
 def compare(
     opened: Sequence[TrainedRun],
@@ -108,11 +124,11 @@ def compare(
         opened: Two to eight runs.
         memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
     """
-    tasks = {run.spec.task for run in opened}
-    if len(tasks) > 1:
-        raise UsageError(
-            f"the runs must predict the same kind of thing, got {', '.join(sorted(tasks))}"
-        )
+    for kinds in ({f"{run.spec.unit}s" for run in opened}, {run.spec.task for run in opened}):
+        if len(kinds) > 1:
+            raise UsageError(
+                f"the runs must predict the same kind of thing, got {', '.join(sorted(kinds))}"
+            )
     names = _names([run.folder for run in opened])
     runs = [
         _compared(name, run, memory, on_progress) for name, run in zip(names, opened, strict=True)
@@ -171,11 +187,19 @@ def _compared(
 
 
 def _same_graph(first: ScoredGraph | None, other: ScoredGraph | None) -> bool:
-    """Whether two graphs have the same nodes and edges. Features may differ."""
+    """Whether two graphs, or sets of them, have the same nodes and edges. Features may differ."""
     if first is None or other is None or first.graph.num_nodes != other.graph.num_nodes:
         return False
     a, b = first.graph, other.graph
-    if a.num_edges != b.num_edges or not bool((a.rowptr == b.rowptr).all()):
+    if first.graphs is not None and other.graphs is not None:
+        a, b = first.graphs.graph, other.graphs.graph
+        if not bool((first.graphs.sizes == other.graphs.sizes).all()):
+            return False
+    if (
+        a.num_nodes != b.num_nodes
+        or a.num_edges != b.num_edges
+        or not bool((a.rowptr == b.rowptr).all())
+    ):
         return False
     for start in range(0, a.num_edges, ID_BLOCK):
         if not bool((a.col[start : start + ID_BLOCK] == b.col[start : start + ID_BLOCK]).all()):
@@ -184,8 +208,9 @@ def _same_graph(first: ScoredGraph | None, other: ScoredGraph | None) -> bool:
         return False
     if first.node_ids is None or other.node_ids is None:
         return True
-    for start in range(0, a.num_nodes, ID_BLOCK):
-        stop = min(a.num_nodes, start + ID_BLOCK)
+    count = first.graph.num_nodes
+    for start in range(0, count, ID_BLOCK):
+        stop = min(count, start + ID_BLOCK)
         ours, theirs = first.node_ids(start, stop), other.node_ids(start, stop)
         if not np.array_equal(np.asarray(ours), np.asarray(theirs)):
             return False

@@ -66,7 +66,7 @@ def _scores(facts: Comparison) -> Html:
     first = facts.runs[0]
     metric, main = first.metric, first.main
     if main is None:
-        return section("scores", "Scores", absent("The first run has no labelled nodes."))
+        return section("scores", "Scores", absent(f"The first run has no labelled {facts.units}."))
     base = _score(first, metric, main)
     rows = []
     for run, found in zip(facts.runs, facts.differences, strict=True):
@@ -100,12 +100,12 @@ def _scores(facts: Comparison) -> Html:
         metric_name(metric, task),
         "difference",
         *(metric_name(other, task) for other in _others(first, metric, main)),
-        "nodes",
+        facts.units,
         "parameters",
         "seconds",
     ]
     split = SPLIT_NAMES[main]
-    caption = f"Scores on {split} nodes; differences from the first run"
+    caption = f"Scores on {split} {facts.units}; differences from the first run"
     if any(found is not None for found in facts.differences) and metric == "accuracy":
         caption += ", ± one standard error of the paired difference"
     content = table(heads, rows, caption=f"{caption}.", numbers=range(1, len(heads)), sortable=True)
@@ -131,17 +131,24 @@ def _change(metric: str, value: float) -> str:
 
 def _same(facts: Comparison, split: str) -> Html:
     if facts.same_split:
-        return tag("p", f"All runs were scored on the same {split} nodes of the same graph.")
+        return tag(
+            "p",
+            f"All runs were scored on the same {split} {facts.units} of the same {facts.whole}.",
+        )
     unread = [run.name for run in facts.runs if run.problem is not None]
     if unread:
         text = (
             f"The data of {' and '.join(unread)} could not be read, so it is not known whether all "
-            "runs were scored on the same nodes."
+            f"runs were scored on the same {facts.units}."
         )
     elif facts.same_graph:
-        text = f"The runs share a graph, but their {split} nodes differ: differences are rough."
+        text = (
+            f"The runs share a {facts.whole}, but their {split} {facts.units} differ: differences "
+        )
+        text += "are rough."
     else:
-        text = "The runs do not share a graph: their scores are about different nodes."
+        text = f"The runs do not share a {facts.whole}: their scores are about different "
+        text += f"{facts.units}."
     return tag("p", tag("strong", "Note: "), text, class_="warning")
 
 
@@ -154,7 +161,7 @@ def _paired(facts: Comparison) -> list[Html]:
                 tag(
                     "p",
                     name(run.name),
-                    f" alone is right on {count_of(found.only_other, 'node')}, ",
+                    f" alone is right on {count_of(found.only_other, facts.unit)}, ",
                     name(first.name),
                     f" alone on {found.only_first:,}.",
                 )
@@ -165,8 +172,8 @@ def _paired(facts: Comparison) -> list[Html]:
 def _problems(facts: Comparison) -> list[Html]:
     return [
         absent(
-            f"{run.name}: the graph could not be read, so these are the scores of its training. "
-            f"{shown_text(run.problem)}."
+            f"{run.name}: the {facts.whole} could not be read, so these are the scores of its "
+            f"training. {shown_text(run.problem)}."
         )
         for run in facts.runs
         if run.problem is not None
@@ -236,7 +243,7 @@ def _classes(facts: Comparison, figures: Figures) -> Html | None:
             [name(text), *(percent(row[run]) for run in tables)]
             for text, row in zip(shown, part, strict=True)
         ],
-        caption=f"F1 on {SPLIT_NAMES[main]} nodes.{note}",
+        caption=f"F1 on {SPLIT_NAMES[main]} {facts.units}.{note}",
     )
     return section("classes", title, figure)
 
@@ -244,7 +251,7 @@ def _classes(facts: Comparison, figures: Figures) -> Html | None:
 def _nodes(facts: Comparison) -> Html:
     title = "Where they disagree"
     if not facts.same_graph:
-        why = "The runs do not share a graph."
+        why = f"The runs do not share a {facts.whole}."
         if any(run.problem is not None for run in facts.runs):
             why = "The data of some runs could not be read."
         return section("nodes", title, absent(why))
@@ -255,12 +262,14 @@ def _nodes(facts: Comparison) -> Html:
             [name(text), *(percent(share) for share in row)]
             for text, row in zip(names, facts.pairs, strict=True)
         ]
-        caption = "Share of all nodes on which two runs predict the same."
+        caption = f"Share of all {facts.units} on which two runs predict the same."
         parts.append(
             table(["", *map(name, names)], rows, caption=caption, numbers=range(1, len(names) + 1))
         )
     if not len(facts.differing):
-        return section("nodes", title, parts, absent("They predict the same for all nodes."))
+        return section(
+            "nodes", title, parts, absent(f"They predict the same for all {facts.units}.")
+        )
     first = facts.runs[0]
     assert first.scored is not None
     assert first.results is not None
@@ -282,16 +291,18 @@ def _nodes(facts: Comparison) -> Html:
     ]
     shown = len(rows)
     caption = (
-        "1 node gets different predictions."
+        f"1 {facts.unit} gets different predictions."
         if facts.num_differing == 1
-        else f"{facts.num_differing:,} nodes get different predictions."
+        else f"{facts.num_differing:,} {facts.units} get different predictions."
     )
     caption += " A ✓ marks those that are right." if facts.task == "classification" else ""
     if shown < facts.num_differing:
         split = SPLIT_NAMES.get(first.main or "")
-        first_ones = f"; {split} nodes come first" if split else ""
+        first_ones = f"; {split} {facts.units} come first" if split else ""
         caption += f" The table shows {shown} of them{first_ones}."
-    parts.append(table(["node", "true", *map(name, names)], rows, caption=caption, sortable=True))
+    parts.append(
+        table([facts.unit, "true", *map(name, names)], rows, caption=caption, sortable=True)
+    )
     return section("nodes", title, parts)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lgcn.report.charts import INK, PAPER, SERIES, Spec, chart, field, label_expression
+from lgcn.report.charts import INK, PAPER, SERIES, Spec, chart, counted, field, label_expression
+from lgcn.utils.choices import Unit
 
 
-def confusion_matrix(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> Spec:
+def confusion_matrix(
+    matrix: Sequence[Sequence[int]], names: Sequence[str], unit: Unit = "node"
+) -> Spec:
     """A heat map, coloured by the share of the true class, with the numbers of nodes."""
     cells = []
     for true, row in enumerate(matrix):
@@ -35,7 +38,7 @@ def confusion_matrix(matrix: Sequence[Sequence[int]], names: Sequence[str]) -> S
     tooltip = [
         field("true", "nominal"),
         field("predicted", "nominal"),
-        field("nodes", "quantitative"),
+        counted(unit),
         field("share", "quantitative", format=".1%", title="of the true class"),
     ]
     heat = {

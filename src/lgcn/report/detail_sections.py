@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from lgcn.report import charts
-from lgcn.report.bins import GROUP_SCORE, Bin
+from lgcn.report.bins import GROUP_SCORE
 from lgcn.report.confusion_chart import confusion_matrix
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures, absent, percent, section, side_by_side
@@ -29,7 +29,7 @@ def classes(facts: Facts, figures: Figures) -> Html | None:
     kind = "label" if facts.task == "multilabel" else "class"
     title = "Labels" if kind == "label" else "Classes"
     if facts.main is None:
-        return section("classes", title, absent("There are no labelled nodes."))
+        return section("classes", title, absent(f"There are no labelled {facts.units}."))
     report = facts.reports[facts.main]
     every = report.get("per_class") or []
     rows = [row for row in every if row["support"] or row["predicted"]]
@@ -50,8 +50,9 @@ def classes(facts: Facts, figures: Figures) -> Html | None:
         ]
         for row in shown
     ]
-    heads = [kind, "nodes", "predicted", "precision", "recall", "F1"]
-    caption = f"Scores per {kind}, {SPLIT_NAMES[facts.main]} nodes. Click a column heading to sort."
+    heads = [kind, facts.units, "predicted", "precision", "recall", "F1"]
+    caption = f"Scores per {kind}, {SPLIT_NAMES[facts.main]} {facts.units}."
+    caption += " Click a column heading to sort."
     if len(shown) < len(rows):
         caption += f" The {len(shown)} of {len(rows)} with the lowest F1."
     per_class = table(heads, cells, caption=caption, numbers=range(1, 6), sortable=True)
@@ -70,8 +71,8 @@ def _confusions(
     split = SPLIT_NAMES[facts.main or "test"]
     if matrix is not None:
         caption = (
-            f"Confusion matrix, {split} nodes: rows are true classes, columns predicted ones. "
-            "Colour is the share of the row."
+            f"Confusion matrix, {split} {facts.units}: rows are true classes, columns predicted "
+            "ones. Colour is the share of the row."
         )
         places = list(range(len(names)))
         if len(names) > MAX_MATRIX:
@@ -83,7 +84,7 @@ def _confusions(
         titles = [names[place] for place in places]
         drawn = figures.figure(
             "confusion",
-            confusion_matrix(part, titles),
+            confusion_matrix(part, titles, facts.unit),
             label=f"Confusion matrix of {len(places)} classes",
             heads=["true / predicted", *map(name, titles)],
             rows=[[name(title), *row] for title, row in zip(titles, part, strict=True)],
@@ -99,7 +100,7 @@ def _confusions(
             ]
             for entry in report["confusions"][:CONFUSIONS]
         ]
-        heads = ["true", "predicted as", "nodes"]
+        heads = ["true", "predicted as", facts.units]
         largest = table(heads, entries, caption="The most frequent confusions", numbers=(2,))
     return drawn, largest
 
@@ -108,13 +109,17 @@ def calibration(facts: Facts, figures: Figures) -> Html:
     """How far confidences can be trusted; for a regression, its errors and intervals."""
     if facts.main is None:
         return section(
-            "calibration", "Can the predictions be trusted?", absent("There are no labelled nodes.")
+            "calibration",
+            "Can the predictions be trusted?",
+            absent(f"There are no labelled {facts.units}."),
         )
     split = SPLIT_NAMES[facts.main]
     if facts.task == "regression":
         return _errors(facts, figures, split)
     error = facts.results.calibration.error if facts.results.calibration is not None else 0.0
-    each = "each pair of node and label counts" if facts.task == "multilabel" else f"{split} nodes"
+    each = f"{split} {facts.units}"
+    if facts.task == "multilabel":
+        each = f"each pair of {facts.unit} and label counts"
     rows = [
         [
             row["bin"],
@@ -137,19 +142,19 @@ def calibration(facts: Facts, figures: Figures) -> Html:
     intro = join(
         "Expected calibration error: ",
         tag("strong", percent(error)),
-        f" ({each}). {_scaled(facts.run.temperature)}",
+        f" ({each}). {_scaled(facts.run.temperature, facts.units)}",
     )
     return section("calibration", "Can the confidence be trusted?", figure, intro=intro)
 
 
-def _scaled(temperature: float) -> str:
+def _scaled(temperature: float, units: str) -> str:
     """What the training did to the confidences, in plain words."""
     if abs(temperature - 1) < 0.005:
         return "Confidences are as the model gives them."
     was, become = ("high", "lowered") if temperature > 1 else ("low", "raised")
     return (
         f"After the training, confidences were {become}, as they were too {was} on validation "
-        f"nodes (temperature {temperature:.3g})."
+        f"{units} (temperature {temperature:.3g})."
     )
 
 
@@ -168,21 +173,21 @@ def _errors(facts: Facts, figures: Figures, split: str) -> Html:
     sampled = (
         ""
         if len(chosen) == len(inside)
-        else f" A sample of {len(chosen):,} of {len(inside):,} nodes."
+        else f" A sample of {len(chosen):,} of {len(inside):,} {facts.units}."
     )
     scatter = figures.figure(
         "scatter",
         charts.predicted_against_true(points, half),
-        label=f"Predicted against true values of {len(points)} {split} nodes",
+        label=f"Predicted against true values of {len(points)} {split} {facts.units}",
         heads=["true", "predicted"],
         rows=[[plain_number(p["true"]), plain_number(p["predicted"])] for p in points[:50]],
         caption=f"Predicted against true values. The band is the interval.{sampled}",
     )
     residuals = figures.figure(
         "residuals",
-        charts.histogram(facts.residuals, "predicted minus true"),
+        charts.histogram(facts.residuals, "predicted minus true", facts.unit),
         label="Histogram of predicted minus true values",
-        heads=["from", "to", "nodes"],
+        heads=["from", "to", facts.units],
         rows=[
             [plain_number(b["from"]), plain_number(b["to"]), b["nodes"]] for b in facts.residuals
         ],
@@ -191,78 +196,48 @@ def _errors(facts: Facts, figures: Figures, split: str) -> Html:
     found = facts.reports[facts.main or "test"].get("coverage")
     if found:
         intro = (
-            f"{percent(found['share'])} of the {split} nodes lie in their interval, prediction "
-            f"± {plain_number(found['half_width'])}, which is meant for "
+            f"{percent(found['share'])} of the {split} {facts.units} lie in their interval, "
+            f"prediction ± {plain_number(found['half_width'])}, which is meant for "
             f"{percent(found['level'], 0)}."
         )
     else:
-        intro = "There is no interval: the training had too few validation nodes to find its width."
+        intro = (
+            f"There is no interval: the training had too few validation {facts.units} to find its "
+            "width."
+        )
     return section(
         "calibration", "How large are the errors?", side_by_side(scatter, residuals), intro=intro
     )
 
 
 def groups(facts: Facts, figures: Figures) -> Html:
-    """Scores by degree and by the agreement of neighbours."""
-    metric = GROUP_SCORE[facts.task]
+    """Scores by degree and by the agreement of neighbours; of graphs, by their sizes."""
+    metric, title = GROUP_SCORE[facts.task], f"Which {facts.units} are easy?"
     what = metric_name(metric, facts.task) if metric != "accuracy" else "accuracy"
     lower = " Lower is better." if facts.task == "regression" else ""
-    if not facts.degrees:
-        return section("groups", "Which nodes are easy?", absent("There are no labelled nodes."))
-    by_degree = _group(
-        figures,
-        "degrees",
-        facts.degrees,
-        "neighbours",
-        metric,
-        what,
-        f"By the number of neighbours.{lower}",
-    )
-    if isinstance(facts.agreements, str):
-        by_agreement = absent(facts.agreements)
-    else:
-        titles = {
-            "classification": (
-                "neighbours of the same class",
-                "By the share of labelled neighbours that have the node's own true class. Unknown: "
-                "none is labelled.",
-            ),
-            "multilabel": (
-                "overlap with the neighbours' labels",
-                "By the mean overlap of a node's labels with those of its labelled neighbours.",
-            ),
-            "regression": (
-                "distance from the neighbours' mean",
-                "By the distance of the true value from the mean of the labelled neighbours.",
-            ),
-        }
-        title, caption = titles[facts.task]
-        by_agreement = _group(figures, "agreements", facts.agreements, title, metric, what, caption)
+    if facts.main is None:
+        return section("groups", title, absent(f"There are no labelled {facts.units}."))
+    parts = []
+    for number, found in enumerate(facts.groups):
+        if isinstance(found.bins, str):
+            parts.append(absent(found.bins))
+            continue
+        rows = [
+            [row["bin"], score_text(metric, row["score"]), f"{row['nodes']:,}"]
+            for row in found.bins
+        ]
+        part = figures.figure(
+            found.key,
+            charts.group_scores(found.bins, found.title, metric, what, facts.unit),
+            label=f"{what} by {found.title}",
+            heads=[found.title, what, facts.units],
+            rows=rows,
+            caption=found.about if number else f"{found.about}{lower}",
+        )
+        parts.append(part)
     ranges = "" if facts.task == "multilabel" else "; lines are 95 % ranges"
     intro = (
-        f"{what[:1].upper()}{what[1:]} of {SPLIT_NAMES[facts.main or 'test']} nodes in groups. "
-        f"Numbers in the bars count nodes{ranges}."
+        f"{what[:1].upper()}{what[1:]} of {SPLIT_NAMES[facts.main]} {facts.units} in groups. "
+        f"Numbers in the bars count {facts.units}{ranges}."
     )
-    return section(
-        "groups", "Which nodes are easy?", side_by_side(by_degree, by_agreement), intro=intro
-    )
-
-
-def _group(
-    figures: Figures,
-    key: str,
-    bins: Sequence[Bin],
-    title: str,
-    metric: str,
-    what: str,
-    caption: str,
-) -> Html:
-    rows = [[row["bin"], score_text(metric, row["score"]), f"{row['nodes']:,}"] for row in bins]
-    return figures.figure(
-        key,
-        charts.group_scores(bins, title, metric, what),
-        label=f"{what} by {title}",
-        heads=[title, what, "nodes"],
-        rows=rows,
-        caption=caption,
-    )
+    return section("groups", title, side_by_side(*parts), intro=intro)

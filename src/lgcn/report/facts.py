@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from lgcn.errors import LGCNError, one_line
-from lgcn.report.bins import (
-    Bin,
-    agreement_bins,
-    calibration_bins,
-    degree_bins,
-    residual_bins,
-)
+from lgcn.report.bins import Bin, calibration_bins, residual_bins
+from lgcn.report.drawings import Drawings, drawings
 from lgcn.report.importance import Importance, importance
 from lgcn.report.layout import Layout, layouts
-from lgcn.report.neighbour_agreement import neighbour_agreement
-from lgcn.report.neighbourhoods import LayerShares, Neighbourhoods, neighbourhoods
+from lgcn.report.neighbourhoods import Neighbourhoods, neighbourhoods
 from lgcn.report.node_results import SPLITS, Array, NodeResults, node_results
 from lgcn.report.sample import SAMPLE, Listed, Sample, listed_nodes, sample_nodes
+from lgcn.report.score_groups import ScoreGroups, graph_groups, node_groups
 from lgcn.report.selection import selection_shares
 from lgcn.training.run_metrics import graph_adds, never_predicted
 from lgcn.training.scoring import Scoring
@@ -30,14 +25,13 @@ from lgcn.training.split_reports import split_reports
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lgcn.graph import Graph
+    from lgcn.graph import Graph, GraphSet
     from lgcn.inference.explanations import RunExplainer
     from lgcn.inference.run_data import NewData
     from lgcn.inference.trained_run import ScoredGraph, TrainedRun
+    from lgcn.utils.choices import Unit
     from lgcn.utils.progress import OnProgress
 
-# With several labels per node, comparing neighbours is slow: so many nodes are enough.
-MAX_COMPARED = 20_000
 EMBEDDING_MEMORY = "1GB"
 
 
@@ -45,9 +39,12 @@ EMBEDDING_MEMORY = "1GB"
 class Facts:
     """What a report shows. Where a part is a string, it is absent, and the string says why.
 
+    Of a model of whole graphs, a node stands for a graph, see `lgcn.graph.GraphSet.targets`.
+
     Args:
         run: The run.
         graph: Its graph, with features as the model takes them.
+        graphs: The whole graphs, if these are predicted.
         node_ids: Gives the ids of a range of nodes; `None` if they have none.
         is_own: Whether it is the graph of the training.
         metric: The metric that was chosen.
@@ -57,20 +54,21 @@ class Facts:
         warnings: What the user should know.
         result: What the training recorded, with the history of its epochs.
         results: What is known of each node.
-        degrees: The score by degree.
-        agreements: The score by the agreement of neighbours.
+        groups: The score by degree and the like.
         calibration: Bins of confidence.
         residuals: A histogram of a regression's errors.
         listed: The nodes of the tables.
         sample: The nodes that are shown one by one.
         maps: Their coordinates.
-        near: Their neighbours.
+        near: Their neighbours; `None` for whole graphs.
         selection: Why the neighbours come without what the LGCLs selected; `None` if they do not.
-        importance: Which columns matter.
+        importance: Which columns matter; `None` for whole graphs.
+        drawings: The pictures of whole graphs; `None` for nodes.
     """
 
     run: TrainedRun
     graph: Graph
+    graphs: GraphSet | None
     node_ids: Callable[[int, int], Any] | None
     is_own: bool
     metric: str
@@ -80,16 +78,26 @@ class Facts:
     warnings: tuple[str, ...]
     result: Mapping[str, Any]
     results: NodeResults
-    degrees: list[Bin]
-    agreements: list[Bin] | str
+    groups: list[ScoreGroups]
     calibration: list[Bin]
     residuals: list[Bin]
     listed: Listed
     sample: Sample
     maps: list[Layout] | str
-    near: Neighbourhoods
+    near: Neighbourhoods | None
     selection: str | None
-    importance: Importance | str
+    importance: Importance | str | None
+    drawings: Drawings | None
+
+    @property
+    def unit(self) -> Unit:
+        """What is predicted."""
+        return self.run.spec.unit
+
+    @property
+    def units(self) -> str:
+        """What is predicted, as the page calls several of them."""
+        return f"{self.unit}s"
 
     @property
     def task(self) -> str:
@@ -127,36 +135,34 @@ def collect(
     reports = split_reports([(graph, scored.scores)], SPLITS, scoring, run.interval)
     baselines = _baselines(stored, scored.is_own)
     known = None if isinstance(baselines, str) else baselines
-    compared = {"splits": reports, "metric": scoring.metric, "baselines": known}
+    unit = run.spec.unit
+    compared = {"splits": reports, "metric": scoring.metric, "baselines": known, "unit": unit}
     listed = listed_nodes(results)
     chosen = sample_nodes(results, listed, sample)
-    model = run.model()
     tell = on_progress or (lambda *_: None)
     tell("map of the embeddings", 0, 0)
-    maps = _maps(model, scored.graph, chosen.nodes, memory, on_progress)
-    tell("neighbourhoods", 0, 0)
-    explainer = _explainer(run, scored)
-    if isinstance(explainer, str):
-        selected: list[LayerShares] | str = explainer
+    maps = _maps(run.model(), scored, chosen.nodes, memory, on_progress)
+    near, why, columns, pictures = None, None, None, None
+    if scored.graphs is None:
+        near, why, columns = _of_nodes(run, scored, results, chosen, on_progress)
+        groups = node_groups(scored.graph, results)
     else:
-        selected = selection_shares(explainer, chosen.nodes)
-    why = selected if isinstance(selected, str) else None
-    near = neighbourhoods(scored.graph, chosen.nodes, [] if isinstance(selected, str) else selected)
-    tell("columns that matter", 0, 0)
+        pictures = drawings(scored.graphs, chosen.nodes, listed, run.spec, on_progress)
+        groups = graph_groups(scored.graphs, results)
     facts = Facts(
         run=run,
         graph=scored.graph,
+        graphs=scored.graphs,
         node_ids=scored.node_ids,
         is_own=scored.is_own,
         metric=scoring.metric,
         reports=reports,
         baselines=baselines,
         summary=graph_adds(compared) if reports else None,
-        warnings=_warnings(stored, reports),
+        warnings=_warnings(stored, reports, unit),
         result=run.result(),
         results=results,
-        degrees=degree_bins(results, scored.graph.rowptr.diff().numpy()),
-        agreements=_agreements(scored.graph, results),
+        groups=groups,
         calibration=calibration_bins(results),
         residuals=residual_bins(results) if results.task == "regression" else [],
         listed=listed,
@@ -164,11 +170,31 @@ def collect(
         maps=maps,
         near=near,
         selection=why,
-        importance=explainer
-        if isinstance(explainer, str)
-        else importance(explainer, results, chosen, on_progress),
+        importance=columns,
+        drawings=pictures,
     )
     return facts, scored.scores
+
+
+def _of_nodes(
+    run: TrainedRun,
+    scored: ScoredGraph,
+    results: NodeResults,
+    sample: Sample,
+    on_progress: OnProgress | None,
+) -> tuple[Neighbourhoods, str | None, Importance | str]:
+    """The neighbours of the sampled nodes, what the LGCLs selected, and the columns that matter."""
+    tell = on_progress or (lambda *_: None)
+    tell("neighbourhoods", 0, 0)
+    explainer = _explainer(run, scored)
+    if isinstance(explainer, str):
+        return neighbourhoods(scored.graph, sample.nodes, []), explainer, explainer
+    selected = selection_shares(explainer, sample.nodes)
+    why = selected if isinstance(selected, str) else None
+    layers = [] if isinstance(selected, str) else selected
+    near = neighbourhoods(scored.graph, sample.nodes, layers)
+    tell("columns that matter", 0, 0)
+    return near, why, importance(explainer, results, sample, on_progress)
 
 
 def _with_split(scored: ScoredGraph, results: NodeResults) -> Graph:
@@ -196,39 +222,32 @@ def _baselines(stored: Mapping[str, Any] | None, is_own: bool) -> Mapping[str, A
     return found
 
 
-def _warnings(stored: Mapping[str, Any] | None, reports: Mapping[str, Any]) -> tuple[str, ...]:
+def _warnings(
+    stored: Mapping[str, Any] | None, reports: Mapping[str, Any], unit: Unit
+) -> tuple[str, ...]:
     """Those of the training, or of this graph."""
-    return tuple(never_predicted(reports) if stored is None else stored["warnings"])
-
-
-def _agreements(graph: Graph, results: NodeResults) -> list[Bin] | str:
-    if graph.y is None or not results.scored.any():
-        return "There are no labelled nodes to compare."
-    nodes = results.scored
-    if graph.multi_label and nodes.sum() > MAX_COMPARED:
-        chosen = np.random.default_rng(0).permutation(np.flatnonzero(nodes))[:MAX_COMPARED]
-        nodes = np.zeros_like(nodes)
-        nodes[chosen] = True
-        counted = results.split.copy()
-        counted[results.scored & ~nodes] = -1
-        results = replace(results, split=counted)
-    found = agreement_bins(results, neighbour_agreement(graph, nodes))
-    return found or "No node of the split has a labelled neighbour."
+    return tuple(never_predicted(reports, unit) if stored is None else stored["warnings"])
 
 
 def _maps(
-    model: Any, graph: Graph, nodes: Array, memory: str | int | None, on_progress: Any
+    model: Any, scored: ScoredGraph, nodes: Array, memory: str | int | None, on_progress: Any
 ) -> list[Layout] | str:
     from lgcn.inference.trained_run import embeddings
+    from lgcn.training.graph_scores import score_graphs
 
+    unit: Unit = "node" if scored.graphs is None else "graph"
     try:
-        every = embeddings(model, graph, -1, memory or EMBEDDING_MEMORY, on_progress)
+        if scored.graphs is None:
+            every = embeddings(model, scored.graph, -1, memory or EMBEDDING_MEMORY, on_progress)
+            found = every[_index(nodes)]
+        else:
+            found = score_graphs(model, scored.graphs.select(_index(nodes)), embed=True)
     except LGCNError as error:  # such as a model of trees
         return f"The model has no embeddings: {one_line(error)}."
-    rows = every[_index(nodes)].float().numpy()
+    rows = found.float().numpy()
     if not np.isfinite(rows).all():
         return "Some embeddings are not finite."
-    return layouts(rows)
+    return layouts(rows, unit)
 
 
 def _explainer(run: TrainedRun, scored: ScoredGraph) -> RunExplainer | str:

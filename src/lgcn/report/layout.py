@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lgcn.utils.choices import Unit
+
 Array = np.ndarray[Any, Any]
 TSNE_NODES = 5000  # of more, t-SNE takes longer than the rest of a report
 TSNE_LEAST = 30
@@ -29,11 +31,12 @@ class Layout(NamedTuple):
     points: Array
 
 
-def layouts(embeddings: Array) -> list[Layout]:
+def layouts(embeddings: Array, unit: Unit = "node") -> list[Layout]:
     """The maps of the embeddings, the best first.
 
     Args:
         embeddings: One row per node, finite, [nodes, width].
+        unit: What they are of: nodes or whole graphs. (default: `"node"`)
     """
     values = np.asarray(embeddings, dtype=np.float64)
     values = values - values.mean(axis=0, keepdims=True)
@@ -43,7 +46,7 @@ def layouts(embeddings: Array) -> list[Layout]:
         flat = np.zeros((len(values), 2))
         return [Layout("PCA", "All embeddings are equal, or there are too few.", _grid(flat))]
     values /= scale
-    components, shares = _principal(values)
+    components, shares = principal(values)
     share = 100 * float(shares[:2].sum())
     about = f"The two directions in which embeddings differ most; they hold {share:.0f} % of it."
     found = [Layout("PCA", about, _grid(components[:, :2]))]
@@ -61,14 +64,14 @@ def layouts(embeddings: Array) -> list[Layout]:
         points = method.fit_transform(components[:, :TSNE_DIMENSIONS].astype(np.float32))
         if np.isfinite(points).all():
             about = (
-                f"t-SNE (scikit-learn, perplexity {perplexity:.0f}, seed {SEED}): near nodes have "
-                "similar embeddings; distances between groups mean little."
+                f"t-SNE (scikit-learn, perplexity {perplexity:.0f}, seed {SEED}): near {unit}s "
+                "have similar embeddings; distances between groups mean little."
             )
             found.insert(0, Layout("t-SNE", about, _grid(points)))
     return found
 
 
-def _principal(values: Array) -> tuple[Array, Array]:
+def principal(values: Array) -> tuple[Array, Array]:
     """The nodes in the directions of largest variance, and the share of each direction."""
     left, sizes, directions = np.linalg.svd(values, full_matrices=False)
     # The sign of a direction is arbitrary; the largest entry is made positive.

@@ -5,7 +5,7 @@ if (canvas) {
   const GRID = 10000;
   const view = { x: GRID / 2, y: GRID / 2, zoom: 1 };
   let layout = 0, mode = byId("map-colour").value, chosen = null, cursor = null, shown = null;
-  let paint = []; // the colour of each node
+  let paint = []; // the colour of each {{unit}}
   const points = () => data.maps[layout];
   const scale = () => (Math.min(canvas.clientWidth, canvas.clientHeight) / GRID) * 0.92 * view.zoom;
   const place = (i) => [
@@ -178,7 +178,7 @@ if (canvas) {
     zoomAt(Math.exp(-event.deltaY / 400), ...at(event));
   }, { passive: false });
 
-  // Keyboard: arrows go to the next node in that direction, Enter shows it, + - 0 zoom.
+  // Keyboard: arrows go to the next {{unit}} in that direction, Enter shows it, + - 0 zoom.
   const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
   function step([dx, dy]) {
     if (cursor === null) { cursor = shown ?? nearest(canvas.clientWidth / 2, canvas.clientHeight / 2, 1e6); }
@@ -197,7 +197,7 @@ if (canvas) {
     if (x < 20 || y < 20 || x > canvas.clientWidth - 20 || y > canvas.clientHeight - 20) { view.x = points().x[cursor]; view.y = points().y[cursor]; }
     draw();
     tip(cursor);
-    byId("map-status").textContent = `Node ${nodes.id[cursor]}, predicted ${labelText(nodes.predicted[cursor])}, ${outcomeText(cursor)}`;
+    byId("map-status").textContent = `{{Unit}} ${nodes.id[cursor]}, predicted ${labelText(nodes.predicted[cursor])}, ${outcomeText(cursor)}`;
   }
   canvas.addEventListener("keydown", (event) => {
     if (event.key in ARROWS) step(ARROWS[event.key]);

@@ -1,4 +1,4 @@
-"""The sampled nodes and their neighbours as JSON, one list per property."""
+"""The sampled nodes and their neighbours, or whole graphs, as JSON, one list per property."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lgcn.report.names import plain_number, shown_ids, shown_name
 
 if TYPE_CHECKING:
     from lgcn.report.facts import Facts
+    from lgcn.report.neighbourhoods import Neighbourhoods
     from lgcn.report.node_results import Array
 
 # Of one node, where it can have several. One more is kept, which says that there are more.
@@ -21,7 +22,7 @@ SHARE_UNITS = 1000  # shares are whole numbers of so many parts
 
 
 def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
-    """What the page's scripts need of the nodes.
+    """What the page's scripts need of the nodes, or of the whole graphs.
 
     Sampled nodes come first, then neighbours of theirs that are not in the sample, which have an id
     and labels only.
@@ -30,18 +31,18 @@ def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
         facts: The facts of the report.
         scores: The scores of all nodes, for the labels of a multi-label graph.
     """
-    sampled = facts.sample.nodes
-    context = np.setdiff1d(facts.near.neighbour, sampled)
-    every = np.concatenate([sampled, context])
+    sampled, near = facts.sample.nodes, facts.near
+    every = sampled
+    if near is not None:
+        every = np.concatenate([sampled, np.setdiff1d(near.neighbour, sampled)])
     order = np.argsort(every)  # ids are read in rising order
     ids: list[str] = [""] * len(every)
     for place, text in zip(order.tolist(), shown_ids(facts.node_ids, every[order]), strict=True):
         ids[place] = text
     results = facts.results
     true, predicted, names, ranks = _labels(facts, every, scores)
-    position = order[np.searchsorted(every[order], facts.near.neighbour)]
     maps = [] if isinstance(facts.maps, str) else facts.maps
-    return {
+    found = {
         "task": facts.task,
         "labelsShown": MAX_LABELS,
         "classes": names,
@@ -64,13 +65,24 @@ def node_data(facts: Facts, scores: Any) -> dict[str, Any]:
             }
             for found in maps
         ],
+    }
+    if facts.drawings is not None:
+        found["pictures"] = facts.drawings.data()
+    if near is not None:
+        found |= _neighbours(facts, near, order[np.searchsorted(every[order], near.neighbour)])
+    return found
+
+
+def _neighbours(facts: Facts, near: Neighbourhoods, position: Array) -> dict[str, Any]:
+    """The neighbours of the sampled nodes, by their places on the page."""
+    return {
         "near": {
-            "ptr": facts.near.ptr.tolist(),
+            "ptr": near.ptr.tolist(),
             "node": position.tolist(),
-            "shares": [_shares(part) for part in facts.near.shares],
-            "empty": [_shares(part) for part in facts.near.empty],
-            "layers": facts.near.layers,
-            "degree": facts.near.degree.tolist(),
+            "shares": [_shares(part) for part in near.shares],
+            "empty": [_shares(part) for part in near.empty],
+            "layers": near.layers,
+            "degree": near.degree.tolist(),
         },
         "selection": facts.selection,
         "explain": f"lgcn explain {shlex.quote(str(facts.run.folder))}" if facts.is_own else None,

@@ -26,16 +26,16 @@ def sample_text(facts: Facts) -> str:
     """Which nodes are shown one by one."""
     sample = facts.sample
     if sample.complete:
-        return f"All {sample.total:,} nodes are on this page."
+        return f"All {sample.total:,} {facts.units} are on this page."
     scored = (
-        f", {sample.scored:,} of them labelled {SPLIT_NAMES[facts.main]} nodes"
+        f", {sample.scored:,} of them labelled {SPLIT_NAMES[facts.main]} {facts.units}"
         if facts.main
         else ""
     )
     return (
-        f"A sample of {len(sample.nodes):,} of {sample.total:,} nodes is on this page{scored} "
-        f"(seed {SEED}). The nodes of the tables below are always in it. Scores and charts above "
-        "are about all nodes."
+        f"A sample of {len(sample.nodes):,} of {sample.total:,} {facts.units} is on this page"
+        f"{scored} (seed {SEED}). The {facts.units} of the tables below are always in it. Scores "
+        f"and charts above are about all {facts.units}."
     )
 
 
@@ -43,9 +43,14 @@ def node_map(facts: Facts) -> Html:
     """The map of the embeddings, with its controls, and the search."""
     search = tag(
         "form",
-        tag("label", "Search a node by its id", for_="search"),
+        tag("label", f"Search a {facts.unit} by its id", for_="search"),
         tag("input", type="search", id="search", autocomplete="off", spellcheck="false"),
-        tag("ul", id="results", class_="results", aria_label="Nodes that were found"),
+        tag(
+            "ul",
+            id="results",
+            class_="results",
+            aria_label=f"{facts.units.capitalize()} that were found",
+        ),
         tag("span", id="found", class_="help", role="status"),
         id="search-form",
         role="search",
@@ -53,7 +58,7 @@ def node_map(facts: Facts) -> Html:
     if isinstance(facts.maps, str):
         return section(
             "map",
-            "Nodes",
+            facts.units.capitalize(),
             absent(facts.maps),
             tag("div", search, class_="controls"),
             intro=sample_text(facts),
@@ -75,14 +80,14 @@ def node_map(facts: Facts) -> Html:
     ]
     keys = (
         "Drag to move. The wheel zooms after a click on the map; on a phone, two fingers do. Arrow "
-        "keys go from node to node, Enter shows one, + and - zoom, 0 shows all."
+        f"keys go from {facts.unit} to {facts.unit}, Enter shows one, + and - zoom, 0 shows all."
     )
     canvas = tag(
         "canvas",
         id="map-canvas",
         tabindex="0",
         role="application",
-        aria_label=f"Map of {len(facts.sample.nodes)} nodes by their embeddings",
+        aria_label=f"Map of {len(facts.sample.nodes)} {facts.units} by their embeddings",
         aria_describedby="map-help",
     )
     zoom = tag(
@@ -94,13 +99,13 @@ def node_map(facts: Facts) -> Html:
         class_="zoom",
     )
     intro = join(
-        "Nodes with similar embeddings lie close to each other. Embeddings are what the last layer "
-        "sees. ",
+        f"{facts.units.capitalize()} with similar embeddings lie close to each other. "
+        "Embeddings are what the last layer sees. ",
         sample_text(facts),
     )
     return section(
         "map",
-        "Map of the nodes",
+        f"Map of the {facts.units}",
         tag("div", search, colour, layout, class_="controls"),
         tag("div", canvas, tag("div", id="tip", hidden=True), zoom, class_="map"),
         tag("ul", id="legend", class_="legend", aria_label="Legend; a click shows one group alone"),
@@ -131,11 +136,11 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
         button = tag(
             "button", name(nodes["id"][place]), type="button", class_="node", data_node=place
         )
-        cells: list[Any] = [
-            button,
-            label("true", place),
-            label("predicted", place),
-        ]
+        cells: list[Any] = [button]
+        if facts.drawings is not None:
+            size = int(facts.drawings.sizes[place])
+            cells.append((f"{size:,}", size))
+        cells += [label("true", place), label("predicted", place)]
         if facts.task == "regression":
             cells.append((plain_number(wrong, 5, sign=True), wrong))
         else:
@@ -145,16 +150,20 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
                 cells.append(("-" if wrong is None else str(wrong), -1 if wrong is None else wrong))
         return [*cells, SPLIT_NAMES[SPLITS[split]] if split >= 0 else "none"]
 
-    heads = ["node", "true", "predicted"]
+    heads: list[str] = [facts.unit]
+    heads += ["nodes"] if facts.drawings is not None else []
+    heads += ["true", "predicted"]
     heads += ["error"] if facts.task == "regression" else ["confidence"]
     heads += ["wrong labels"] if facts.task == "multilabel" else []
     heads.append("split")
-    numbers = (3, 4) if facts.task == "multilabel" else (3,)
+    numbers = [heads.index("predicted") + 1]
+    numbers += [numbers[0] + 1] if facts.task == "multilabel" else []
+    numbers += [1] if facts.drawings is not None else []
     split = SPLIT_NAMES[facts.main] if facts.main else "test"
     titles = {
-        "classification": f"Wrong {split} nodes, the most confident first",
-        "multilabel": f"{split.capitalize()} nodes with the most wrong labels",
-        "regression": f"{split.capitalize()} nodes with the largest errors",
+        "classification": f"Wrong {split} {facts.units}, the most confident first",
+        "multilabel": f"{split.capitalize()} {facts.units} with the most wrong labels",
+        "regression": f"{split.capitalize()} {facts.units} with the largest errors",
     }
     options: dict[str, Any] = {"numbers": numbers, "sortable": True, "hide_caption": True}
 
@@ -163,17 +172,19 @@ def node_tables(facts: Facts, data: dict[str, Any]) -> Html:
         content = table(heads, rows, caption=title, **options) if rows else absent(none)
         return tag("div", tag("h3", title), content)
 
-    none = "There is none." if facts.main else "There are no labelled nodes."
+    none = "There is none." if facts.main else f"There are no labelled {facts.units}."
     if facts.task == "regression":
-        sure = absent("The interval of a regression is equally wide for all nodes.")
+        sure = absent(f"The interval of a regression is equally wide for all {facts.units}.")
     else:
-        title = "Least certain nodes outside the training set"
-        sure = listed(title, facts.listed.uncertain, "All nodes were used for training.")
+        title = f"Least certain {facts.units} outside the training set"
+        sure = listed(title, facts.listed.uncertain, f"All {facts.units} were used for training.")
     wrong = listed(titles[facts.task], facts.listed.wrong, none)
     # Lists of labels take the whole width.
     parts = [wrong, sure] if facts.task == "multilabel" else side_by_side(wrong, sure)
     intro = "Click an id to see the node with its neighbourhood."
-    return section("nodes", "Nodes to look at", parts, intro=intro)
+    if facts.drawings is not None:
+        intro = "Click an id to see a picture of the graph."
+    return section("nodes", f"{facts.units.capitalize()} to look at", parts, intro=intro)
 
 
 def drawer() -> Html:

@@ -11,6 +11,10 @@ from string import Template
 from typing import Any
 
 from lgcn.report.html import Html, escape, json_text, tag
+from lgcn.utils.choices import Unit
+
+# What the scripts draw of each.
+PICTURES: dict[Unit, str] = {"node": "neighbourhoods", "graph": "pictures of graphs"}
 
 
 def page(
@@ -21,6 +25,7 @@ def page(
     sections: Sequence[Html | None],
     data: Mapping[str, Any],
     scripts: Sequence[str],
+    unit: Unit = "node",
 ) -> str:
     """The page as text.
 
@@ -31,10 +36,12 @@ def page(
         sections: The sections.
         data: What the scripts need.
         scripts: The scripts of this room, in order, without the library.
+        unit: What the page is about, of which the scripts speak. (default: `"node"`)
     """
     from lgcn import __version__
 
     inside = "\n".join(_file(name) for name in scripts)
+    inside = inside.replace("{{unit}}", unit).replace("{{Unit}}", unit.capitalize())
     code = f'(() => {{\n"use strict";\n{inside}\n}})();'
     library = chart_library()
     links = [tag("li", tag("a", text, href=f"#{key}")) for key, text in contents.items()]
@@ -46,6 +53,7 @@ def page(
         kind=escape(kind),
         heading=tag("bdi", heading),
         contents="".join(links),
+        pictures=PICTURES[unit],
         sections="\n".join(part for part in sections if part is not None),
         footer=f"Written by lgcn {__version__}. This file needs no network and sends nothing.",
         data=json_text(data),

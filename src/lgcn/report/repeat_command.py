@@ -9,6 +9,12 @@ from typing import Any
 
 from lgcn.training.settings import TOP, Settings
 
+# The option that names the data, without which they were in memory.
+NAMED_BY = {"tables": "nodes", "graphs": "path", "graph_tables": "graphs"}
+SET_FLAGS = ("path", "fold", "val", "test", "split_seed")  # of `lgcn train --graphs NAME`
+# What `lgcn train --graphs` chooses by itself.
+OF_SETS = {"preset": "graphs", "model": "graph_lgcn", "positions": "none"}
+
 
 def repeat_command(settings: Settings, out: str = "runs/again") -> str | None:
     """The `lgcn train` that repeats a run with these settings.
@@ -20,25 +26,32 @@ def repeat_command(settings: Settings, out: str = "runs/again") -> str | None:
         settings: Those of the run, with all automatic choices made.
         out: The folder that the command names. (default: `"runs/again"`)
     """
-    if settings.dataset == "tables" and "nodes" not in settings.dataset_options:
+    named_by = NAMED_BY.get(settings.dataset)
+    if named_by is not None and named_by not in settings.dataset_options:
         return None
+    options = settings.dataset_options if settings.dataset == "graphs" else {}
     usual = Settings.create(
         dataset=settings.dataset,
+        dataset_options=options,  # presets know sets of graphs by name
         preset=settings.preset,
         labels=settings.labels,
         model=settings.model.name,
     ).flat()
-    words = ["lgcn", "train", *_source(settings)]
-    if settings.preset not in (None, "default"):
+    source = _source(settings)
+    chosen = {"preset": "default", "model": "lgcn"} if source[0] != "--graphs" else OF_SETS
+    words = ["lgcn", "train", *source]
+    if settings.preset not in (None, chosen["preset"]):
         words += ["--preset", str(settings.preset)]
     for name, value in settings.flat().items():
         if name in ("dataset", "dataset_options", "preset", "model"):
             continue
         if name == "seed":
             words += ["--seed", str(value)]
+        elif value == chosen.get(name):
+            continue
         elif value != usual.get(name) or (name == "labels" and value != "auto"):
             words += ["--set", f"{name}={_value(value)}"]
-    if settings.model.name != "lgcn":
+    if settings.model.name != chosen["model"]:
         words += ["--set", f"model={settings.model.name}"]
     return shlex.join([*words, "--out", out])
 
@@ -48,13 +61,22 @@ def _source(settings: Settings) -> list[str]:
     options: Mapping[str, Any] = settings.dataset_options
     if settings.dataset == "store":
         return ["--graph", str(options["path"])]
-    if settings.dataset != "tables":
+    if settings.dataset == "graphs" and options.keys() <= set(SET_FLAGS):
+        words = ["--graphs", str(options["path"])]
+        for name in SET_FLAGS[1:]:
+            if options.get(name) is not None:
+                words += [f"--{name.replace('_', '-')}", str(options[name])]
+        return words
+    if settings.dataset not in ("tables", "graph_tables"):
         words = ["--dataset", settings.dataset]
         for name, value in options.items():
             words += ["--set", f"dataset_options.{name}={_value(value)}"]
         return words
-    words = []
+    # A set of graphs is known by its first flag.
+    words = ["--graphs", str(options["graphs"])] if settings.dataset == "graph_tables" else []
     for name, value in options.items():
+        if name == "graphs":
+            continue
         flag = f"--{name.replace('_', '-')}"
         if value is True:
             words.append(flag)

@@ -7,6 +7,7 @@ from typing import Any
 from lgcn.report.detail_sections import calibration, classes, groups
 from lgcn.report.facts import Facts
 from lgcn.report.figures import Figures
+from lgcn.report.html import Html
 from lgcn.report.importance import importance_section
 from lgcn.report.members import unexplained
 from lgcn.report.names import shown_name
@@ -15,8 +16,13 @@ from lgcn.report.node_sections import drawer, node_map, node_tables
 from lgcn.report.page import page
 from lgcn.report.score_sections import curves, summary
 from lgcn.report.settings_section import settings
+from lgcn.utils.choices import Unit
 
-SCRIPTS = ("page.js", "nodes.js", "map.js", "start.js")
+# What draws the parts around a node, or a whole graph.
+SCRIPTS: dict[Unit, tuple[str, ...]] = {
+    "node": ("page.js", "items.js", "nodes.js", "search.js", "map.js", "start.js"),
+    "graph": ("page.js", "items.js", "graphs.js", "search.js", "map.js", "start.js"),
+}
 
 
 def report_page(facts: Facts, scores: Any) -> str:
@@ -28,16 +34,15 @@ def report_page(facts: Facts, scores: Any) -> str:
     """
     figures = Figures()
     data = node_data(facts, scores)
-    left_out = unexplained(facts.run)
-    columns = importance_section(facts.importance, facts.task, figures, left_out)
+    columns = _columns(facts, figures)
     sections = {
         "summary": ("Summary", summary(facts)),
         "curves": ("Learning curves", curves(facts, figures)),
         "classes": ("Labels" if facts.task == "multilabel" else "Classes", classes(facts, figures)),
         "calibration": ("Trust", calibration(facts, figures)),
-        "groups": ("Easy nodes", groups(facts, figures)),
+        "groups": (f"Easy {facts.units}", groups(facts, figures)),
         "map": ("Map", node_map(facts)),
-        "nodes": ("Nodes to look at", node_tables(facts, data)),
+        "nodes": (f"{facts.units.capitalize()} to look at", node_tables(facts, data)),
         "columns": ("Columns", columns),
         "settings": ("Settings", settings(facts)),
     }
@@ -48,5 +53,13 @@ def report_page(facts: Facts, scores: Any) -> str:
         contents={key: title for key, (title, _) in present.items()},
         sections=[*(part for _, part in present.values()), drawer()],
         data={**data, "charts": figures.specs},
-        scripts=SCRIPTS,
+        scripts=SCRIPTS[facts.unit],
+        unit=facts.unit,
     )
+
+
+def _columns(facts: Facts, figures: Figures) -> Html | None:
+    """The columns that matter; whole graphs are not explained."""
+    if facts.importance is None:
+        return None
+    return importance_section(facts.importance, facts.task, figures, unexplained(facts.run))

@@ -49,16 +49,17 @@ def summary(facts: Facts) -> Html:
     """What was predicted, how well, and what the graph adds."""
     main = facts.main
     if main is None:
-        reason = absent("The graph has no labelled nodes, so nothing can be scored.")
+        what = "graph has" if facts.graphs is None else "set has"
+        reason = absent(f"The {what} no labelled {facts.units}, so nothing can be scored.")
         return section("summary", "Summary", tag("p", _predicts(facts)), reason)
     report = facts.reports[main]
     ours = score_of(report["scores"], facts.metric)
     what = metric_name(facts.metric, facts.task)
     items: list[tuple[Any, Any, Any]] = [
         (
-            f"{what}, {SPLIT_NAMES[main]} nodes",
+            f"{what}, {SPLIT_NAMES[main]} {facts.units}",
             score_text(facts.metric, ours),
-            f"{report['nodes']:,} nodes",
+            f"{report['nodes']:,} {facts.units}",
         )
     ]
     for title, kind, scores in _baseline_scores(facts):
@@ -101,10 +102,23 @@ def _predicts(facts: Facts) -> Html:
         f"{report['nodes']:,} {SPLIT_NAMES[split]}" for split, report in facts.reports.items()
     )
     return join(
-        "The model predicts for each node of ",
+        f"The model predicts for each {facts.unit} of ",
         tag("strong", name(shown_name(graph.name))),
-        f" {kind}. The graph has {graph.num_nodes:,} nodes and {edges_text(graph)}. "
-        f"Labelled nodes: {splits or 'none'}.",
+        f" {kind}. {_size(facts)} Labelled {facts.units}: {splits or 'none'}.",
+    )
+
+
+def _size(facts: Facts) -> str:
+    """How large the graph is, or the set of graphs."""
+    if facts.graphs is None:
+        graph = facts.graph
+        return f"The graph has {graph.num_nodes:,} nodes and {edges_text(graph)}."
+    sizes = facts.graphs.sizes
+    mean = float(sizes.double().mean()) if len(sizes) else 0.0
+    return (
+        f"The set has {count_of(len(sizes), 'graph')} of {mean:,.1f} nodes on average, "
+        f"{int(sizes.max()) if len(sizes) else 0:,} at most, and "
+        f"{edges_text(facts.graphs.graph)} in all."
     )
 
 
@@ -128,7 +142,8 @@ def _baseline_scores(facts: Facts) -> list[tuple[str, str, Mapping[str, Any]]]:
     if isinstance(facts.baselines, str) or facts.main is None:
         return []
     found = []
-    for key, title in (("features", "without the graph"), ("majority", _simplest(facts))):
+    alone = "without the graph" if facts.graphs is None else "sizes and mean features"
+    for key, title in (("features", alone), ("majority", _simplest(facts))):
         baseline = facts.baselines.get(key)
         if baseline and isinstance(baseline.get(facts.main), Mapping):
             found.append((title, baseline["name"], baseline[facts.main]))
@@ -207,7 +222,7 @@ def curves(facts: Facts, figures: Figures) -> Html:
                 else title,
             )
         )
-    intro = f"Epoch {best} was chosen on validation nodes, of {len(history)} epochs."
+    intro = f"Epoch {best} was chosen on validation {facts.units}, of {len(history)} epochs."
     return section(
         "curves", "Learning curves", side_by_side(*parts), leaderboard(facts), intro=intro
     )

@@ -22,8 +22,11 @@ def settings(facts: Facts) -> Html:
     from lgcn import __version__
 
     run, graph = facts.run, facts.graph
-    data = {
-        "graph": shown_name(graph.name),
+    data = {"graph": shown_name(graph.name)}
+    if facts.graphs is not None:
+        data = {"set": shown_name(graph.name), "graphs": f"{graph.num_nodes:,}"}
+        graph = facts.graphs.graph
+    data |= {
         "nodes": f"{graph.num_nodes:,}",
         "edges": edges_text(graph),
         "features": f"{graph.num_features:,}",
@@ -51,7 +54,7 @@ def settings(facts: Facts) -> Html:
         "settings",
         "Settings",
         tag("h3", "Repeat the run"),
-        absent("The run was trained in Python, on a graph that it does not name.")
+        absent(f"The run was trained in Python, on {_unnamed(facts)} that it does not name.")
         if command is None
         else tag("pre", tag("code", visible(command)), tabindex="0"),
         tag(
@@ -67,6 +70,10 @@ def settings(facts: Facts) -> Html:
         ),
         tag("details", tag("summary", "All settings"), tag("div", groups, class_="settings")),
     )
+
+
+def _unnamed(facts: Facts) -> str:
+    return "a graph" if facts.graphs is None else "graphs"
 
 
 def facts_list(values: Mapping[str, Any]) -> Html:

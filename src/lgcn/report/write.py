@@ -53,8 +53,8 @@ def write_report(
     Args:
         run: The run, or its folder.
         path: The file. (default: `report.html` in the run folder)
-        sample: How many nodes are shown one by one, from 10 to 10,000. Scores and charts are about
-            all nodes. (default: 3000)
+        sample: How many nodes, or whole graphs, are shown one by one, from 10 to 10,000. Scores
+            and charts are about all of them. (default: 3000)
         memory, on_progress: See `lgcn.inference.trained_run.TrainedRun.predict`.
         **data: New data, see `lgcn.inference.run_data.NewData`. (default: the graph of the
             training)
@@ -64,7 +64,6 @@ def write_report(
     whole_number("sample", sample, MIN_SAMPLE, MAX_SAMPLE)
     if isinstance(run, str | Path):
         run = load_run(run)
-    run.check_nodes("reports")
     target = run.folder / "report.html" if path is None else Path(path)
     check_page_path(target)
     check_writable(target, follow=path is not None)
