@@ -1,6 +1,7 @@
 """Whole graphs on the command line: from tables and TU folders to predictions."""
 
 import csv
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -163,6 +164,24 @@ def test_a_published_split_is_a_fold(lgcn_, place: Path):
     output = lgcn_("train", "--graphs", "RINGS", "--fold", "1", *SMALL, "--out", "other")
     assert output.code != 0
     assert "fold" in output.err
+
+
+def test_one_of_several_numbers_per_graph_is_the_target(lgcn_, place: Path):
+    write_tu(place / "RINGS")
+    (place / "RINGS" / "RINGS_graph_labels.txt").unlink()
+    rows = (f"{number}.5, {number % 2}\n" for number in range(30))
+    (place / "RINGS" / "RINGS_graph_attributes.txt").write_text("".join(rows))
+    output = lgcn_("train", "--graphs", "RINGS", *SMALL, "--out", "run")
+    assert output.code != 0
+    assert "--target" in output.err
+    given = ("train", "--graphs", "RINGS", "--target", "0", *SMALL, "--out", "run", "--json")
+    output = lgcn_(*given)
+    assert output.code == 0, output.err
+    assert output.json["metric"] == "r2"
+    assert lgcn_("predict", "run", "--output", "p.csv").code == 0
+    with (place / "p.csv").open() as file:
+        truth = [float(row["true"]) for row in csv.DictReader(file)]
+    assert truth == [number + 0.5 for number in range(30)]
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,10 @@ OF_NEW_TABLES = (
     "graphs",
     "graph_column",
     "fold",
+    "target",
 )
 # Those for whole graphs.
-OF_WHOLE_GRAPHS = ("graphs", "graph_column", "fold")
+OF_WHOLE_GRAPHS = ("graphs", "graph_column", "fold", "target")
 
 
 def _flags(
@@ -88,6 +89,13 @@ def _flags(
     ] = None,
     fold: Annotated[
         int | None, _option("With --graphs: number of a published split. Default: a random split.")
+    ] = None,
+    target: Annotated[
+        int | None,
+        _option(
+            "With --graphs: which number of a TU set with several to predict, from 0. "
+            "Default: the only one."
+        ),
     ] = None,
     label_column: Annotated[
         Columns, _column("Column of the labels. Repeat it for several 0/1 columns, one per label.")

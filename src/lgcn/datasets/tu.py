@@ -233,8 +233,8 @@ def _labels(
     width = numbers.shape[1]
     if target is None and width > 1:
         raise UsageError(
-            f"{files.where('graph_attributes')} has {width} numbers per graph. Choose the one to "
-            f"predict by target, from 0 to {width - 1}"
+            f"{files.where('graph_attributes')} has {width} numbers per graph. Give "
+            f"target=NUMBER for the one to predict, from 0 to {width - 1}"
         )
     y = numbers[:, whole_number("target", target or 0, 0, width - 1)]
     wrong = np.abs(y) > LARGEST  # as numbers in tables

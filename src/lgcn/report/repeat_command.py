@@ -11,7 +11,8 @@ from lgcn.training.settings import TOP, Settings
 
 # The option that names the data, without which they were in memory.
 NAMED_BY = {"tables": "nodes", "graphs": "path", "graph_tables": "graphs"}
-SET_FLAGS = ("path", "fold", "val", "test", "split_seed")  # of `lgcn train --graphs NAME`
+# Of `lgcn train --graphs NAME`.
+SET_FLAGS = ("path", "fold", "target", "val", "test", "split_seed")
 # What `lgcn train --graphs` chooses by itself.
 OF_SETS = {"preset": "graphs", "model": "graph_lgcn", "positions": "none"}
 
