@@ -1,7 +1,6 @@
 """Whole graphs on the command line: from tables and TU folders to predictions."""
 
 import csv
-import csv
 import json
 import shutil
 from pathlib import Path
