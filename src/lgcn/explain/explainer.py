@@ -20,6 +20,7 @@ from lgcn.explain.contributions import (
 )
 from lgcn.explain.edge_importance import MaskedEdges
 from lgcn.explain.explanation import Explanation
+from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.explain.parts import fixed_parts, network_parts, on_cpu
 from lgcn.explain.report_lists import by_column, by_edge, by_node, readouts, selections
 from lgcn.explain.selection import as_numbers
@@ -178,7 +179,7 @@ class NodeExplainer:
         (part,) = self.parts
         field = part.field(node)
         with threads_for([field]):
-            worlds = MaskedEdges(part, field, node)
+            worlds = MaskedEdges(part, field)
             importance = worlds.importance(
                 self.spec.task, lambda scores: self.decided(scores) if target is None else target
             )
@@ -233,6 +234,13 @@ class NodeExplainer:
             unit=self.unit,
             readouts=readouts(found, scale, self.node_id),
         )
+
+    def with_made_features(self, field: Neighbourhood) -> Neighbourhood:
+        """A field whose edges were changed, with the features that the model makes of them.
+
+        Those of a node's neighbourhood stay as they are: they may depend on the whole graph.
+        """
+        return field
 
     @property
     def given_features(self) -> int:

@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.explain.contributions import Contributions
 from lgcn.explain.explainer import NodeExplainer, ids_of, spec_of
 from lgcn.explain.explanation import Explanation
+from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.graph import GraphSet
-from lgcn.nn.pooling import ClusterPooling
+from lgcn.nn.pooling import ClusterPooling, SAGPooling, TopKPooling
 from lgcn.training.model_spec import ModelSpec
 from lgcn.utils.choices import Unit
 
@@ -92,6 +94,26 @@ class GraphExplainer(NodeExplainer):
         for entry in (*told.by_node, *told.by_edge):
             del entry["hops"]
         return told
+
+    def important_edges(
+        self, node: int, target: int | None = None, *, thorough: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        for pool in self.parts[0].model.pools:
+            if isinstance(pool, TopKPooling | SAGPooling):
+                name = "topk" if isinstance(pool, TopKPooling) else "sag"
+                raise UsageError(
+                    f"important_edges is for pooling=none or cluster, got {name}: which nodes it "
+                    "keeps depends on the edges"
+                )
+        return super().important_edges(node, target, thorough=thorough)
+
+    def with_made_features(self, field: Neighbourhood) -> Neighbourhood:
+        structure = self.spec.structure
+        if structure is None:
+            return field
+        x = field.graph.features()
+        given = x[:, : self.given_features] if self.given_features else None
+        return replace(field, graph=structure.add_to(replace(field.graph, x=given)))
 
     def _notes(self, found: Contributions) -> tuple[str, ...]:
         (share,) = found.shares
