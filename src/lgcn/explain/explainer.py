@@ -22,7 +22,7 @@ from lgcn.explain.edge_importance import MaskedEdges
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.explain.parts import fixed_parts, network_parts, on_cpu
-from lgcn.explain.report_lists import by_column, by_edge, by_node, readouts, selections
+from lgcn.explain.report_lists import by_column, by_edge, by_node, selections
 from lgcn.explain.selection import as_numbers
 from lgcn.graph import Graph
 from lgcn.training.calibration import confidence, decide, probabilities
@@ -207,7 +207,7 @@ class NodeExplainer:
         scale = self.spec.target_scale if self.spec.task == "regression" else 1.0
         shift = self.spec.target_mean if self.spec.task == "regression" else 0.0
         predicted, sure = self.prediction(scores)
-        selected, units = selections(found, scale, self.node_id)
+        selected, readouts, units = selections(found, scale, self.node_id)
         values = [float(number) * scale + shift for number in found.explained]
         changes = None
         if counterfactual:
@@ -232,7 +232,7 @@ class NodeExplainer:
             counterfactual=changes,
             notes=self._notes(found),
             unit=self.unit,
-            readouts=readouts(found, scale, self.node_id),
+            readouts=readouts,
         )
 
     def with_made_features(self, field: Neighbourhood) -> Neighbourhood:

@@ -120,14 +120,14 @@ def by_column(found: Contributions, scale: float) -> list[dict[str, Any]]:
 
 def selections(
     found: Contributions, scale: float, node_id: NodeId
-) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-    """What each LGCL selected for the roots, and the columns that drive the hidden units named.
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, list[str]]]:
+    """What LGCLs and read-outs selected, and the columns that drive the hidden units named.
 
-    The roots are the explained node, or all nodes of a graph.
+    LGCLs select for the explained node, or for all nodes of a graph.
     """
-    share = next((share for share in found.shares if share.chosen), None)
+    share = next((share for share in found.shares if share.chosen or share.read), None)
     if share is None:
-        return [], {}
+        return [], [], {}
     layers: list[dict[str, Any]] = []
     named: dict[str, int | None] = {}
     for number, (chosen, places) in enumerate(zip(share.chosen, share.places, strict=True), 1):
@@ -140,21 +140,18 @@ def selections(
         conv = chosen.layer
         added = places[:, 1 : conv.k + 1] * scale
         layers.append({"layer": number, **_selected(chosen, added, name_unit, node_id)})
+    read = []
+    for chosen, places in zip(share.read, share.read_places, strict=True):
+
+        def name_read(unit: int, level: int = chosen.level) -> str:
+            name = f"LGCL {level}, unit {unit}" if level else f"unit {unit}"
+            named[name] = None if level else unit
+            return name
+
+        entry = _selected(chosen, places * scale, name_read, node_id)
+        read.append({"readout": _READOUTS[type(chosen.layer)], "level": chosen.level, **entry})
     units = {name: _drivers(share, unit) for name, unit in named.items() if unit is not None}
-    return layers, units
-
-
-def readouts(found: Contributions, scale: float, node_id: NodeId) -> list[dict[str, Any]]:
-    """What each read-out selected that does select: the maximum, the k largest values, the sort."""
-    listed = []
-    for share in found.shares:
-        for chosen, places in zip(share.read, share.read_places, strict=True):
-            before = "" if chosen.level == 0 else f"LGCL {chosen.level}, "
-            entry = _selected(chosen, places * scale, lambda u, at=before: f"{at}unit {u}", node_id)
-            listed.append(
-                {"readout": _READOUTS[type(chosen.layer)], "level": chosen.level, **entry}
-            )
-    return listed
+    return layers, read, units
 
 
 def _selected(
