@@ -29,12 +29,12 @@ class MaskedEdges:
 
     Args:
         part: The network.
-        field: The neighbourhood of the node, or a whole graph.
+        field: The neighbourhood of the node.
+        node: The node.
     """
 
-    def __init__(self, part: Part, field: Neighbourhood) -> None:
-        self.part, self.field = part, field
-        self.statistics = part.statistics(int(field.nodes[0]))
+    def __init__(self, part: Part, field: Neighbourhood, node: int) -> None:
+        self.part, self.field, self.statistics = part, field, part.statistics(node)
         with torch.no_grad():
             self.embedded, _ = embed(part.model, field.graph.features())
 
@@ -100,15 +100,13 @@ class MaskedEdges:
 def walk_flow(field: Neighbourhood) -> Tensor:
     """How often a random walk from the root, as long as the network sees, takes each edge.
 
-    In a whole graph it starts anywhere.
-
     The walk goes against the edges, from a node to one that sends it messages; [edges].
     """
     graph = field.graph
     row, col = row_of_entry(graph.rowptr), graph.col
     chance = 1 / graph.rowptr.diff().clamp(min=1)
     here = torch.zeros(graph.num_nodes)
-    here[: field.reach[0]] = 1 / field.reach[0]
+    here[0] = 1
     total = torch.zeros(graph.num_edges)
     for _ in range(field.hops):
         flow = (here * chance)[row]

@@ -179,7 +179,7 @@ class NodeExplainer:
         (part,) = self.parts
         field = part.field(node)
         with threads_for([field]):
-            worlds = MaskedEdges(part, field)
+            worlds = MaskedEdges(part, field, node)
             importance = worlds.importance(
                 self.spec.task, lambda scores: self.decided(scores) if target is None else target
             )

@@ -16,7 +16,7 @@ from lgcn.explain.explainer import NodeExplainer, ids_of, spec_of
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.graph import GraphSet
-from lgcn.nn.pooling import ClusterPooling, SAGPooling, TopKPooling
+from lgcn.nn.pooling import ClusterPooling
 from lgcn.training.model_spec import ModelSpec
 from lgcn.utils.choices import Unit
 
@@ -98,20 +98,17 @@ class GraphExplainer(NodeExplainer):
     def important_edges(
         self, node: int, target: int | None = None, *, thorough: bool = False
     ) -> tuple[Tensor, Tensor]:
-        for pool in self.parts[0].model.pools:
-            if isinstance(pool, TopKPooling | SAGPooling):
-                name = "topk" if isinstance(pool, TopKPooling) else "sag"
-                raise UsageError(
-                    f"important_edges is for pooling=none or cluster, got {name}: which nodes it "
-                    "keeps depends on the edges"
-                )
-        return super().important_edges(node, target, thorough=thorough)
+        raise UsageError(
+            "important_edges is for models of nodes, and ranks edges also by how near they are to "
+            "a node. Use the contributions of the edges (by_edge)"
+        )
 
     def with_made_features(self, field: Neighbourhood) -> Neighbourhood:
         structure = self.spec.structure
         if structure is None:
             return field
         x = field.graph.features()
+        x = x.to_dense() if x.layout == torch.sparse_csr else x
         given = x[:, : self.given_features] if self.given_features else None
         return replace(field, graph=structure.add_to(replace(field.graph, x=given)))
 

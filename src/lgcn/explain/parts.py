@@ -98,6 +98,10 @@ def network_parts(
     if any(module.training for module in model.modules()):  # to set it takes longer
         model.eval()
     if not isinstance(model, Ensemble):
+        if not of_graphs and isinstance(model, GRAPH_NETWORKS):
+            raise UsageError(
+                f"a {type(model).__name__} predicts whole graphs: use lgcn.explain.GraphExplainer"
+            )
         if not of_graphs and not isinstance(model, NETWORKS):
             raise UsageError(
                 f"a {type(model).__name__} cannot be explained; an LGCN, a ResidualLGCN and an "
