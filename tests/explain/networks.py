@@ -93,7 +93,7 @@ def random_graph(
     seed: int = 0,
 ) -> Graph:
     generator = torch.Generator().manual_seed(seed)
-    edges = torch.randint(0, num_nodes, (2, num_edges), generator=generator)
+    edges = torch.randint(0, max(num_nodes, 1), (2, num_edges), generator=generator)
     x = torch.randn(num_nodes, FEATURES, generator=generator, dtype=torch.double)
     x[x.abs() < 0.4] = 0
     weight = torch.rand(num_edges, generator=generator).double() + 0.1 if weights else None
@@ -111,7 +111,7 @@ def random_graphs(
     sizes: tuple[tuple[int, int], ...] = ((7, 9), (20, 30), (1, 0), (5, 0)),
     **options: Any,
 ) -> GraphSet:
-    """Graphs of so many nodes and edges, without isolated ones left out."""
+    """Graphs of so many nodes and edges; some nodes are isolated."""
     several = [random_graph(*size, **options) for size in sizes]
     offsets = torch.tensor([0, *(size for size, _ in sizes)]).cumsum(0)
     return GraphSet.create(replace(Graph.concat(several), ptr=offsets))

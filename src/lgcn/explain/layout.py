@@ -16,17 +16,17 @@ def spring_layout(num_nodes: int, edges: Sequence[tuple[int, int]]) -> list[tupl
     The forces are those of Fruchterman and Reingold. Nodes start on a circle, not by chance.
 
     Args:
-        num_nodes: How many nodes there are.
+        num_nodes: How many nodes there are, at least one.
         edges: Pairs of node numbers.
     """
     if num_nodes == 1:
         return [(0.5, 0.5)]
-    turn = 2 * np.pi * np.arange(num_nodes) / max(num_nodes, 1)
+    turn = 2 * np.pi * np.arange(num_nodes) / num_nodes
     place = np.stack([np.sin(turn), -np.cos(turn)], axis=1)
     joined = np.zeros((num_nodes, num_nodes))
     for source, target in edges:
         joined[source, target] = joined[target, source] = 1.0
-    length = 2 / np.sqrt(max(num_nodes, 1))
+    length = 2 / np.sqrt(num_nodes)
     for step in range(STEPS):
         apart = place[:, None] - place[None]
         distance = np.maximum(np.linalg.norm(apart, axis=2), 1e-3)
