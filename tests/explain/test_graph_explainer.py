@@ -138,6 +138,16 @@ def test_what_cannot_be_explained_is_refused_by_name():
         GraphExplainer(model, graphs).important_edges(0)
 
 
+def test_a_graph_that_memory_cannot_hold_is_refused_before_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    explainer = GraphExplainer(build("graph", {}), random_graphs())
+    monkeypatch.setattr("lgcn.utils.memory.machine_memory", lambda: 50_000)
+    with pytest.raises(UsageError, match=r"graph 1 would need .* of memory"):
+        explainer.explain([1])
+    assert explainer.explain([2])[0].node == 2
+
+
 def planted_feature(count: int, seed: int) -> tuple[GraphSet, list[set[int]]]:
     """Rings with chords, of which every second has a node with feature 2."""
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 
 from lgcn.errors import UsageError
-from lgcn.explain.contributions import Contributions
+from lgcn.explain.contributions import REFERENCE, Contributions
 from lgcn.explain.explainer import NodeExplainer, ids_of, spec_of
 from lgcn.explain.explanation import Explanation
 from lgcn.explain.neighbourhood import Neighbourhood
@@ -19,6 +19,7 @@ from lgcn.graph import GraphSet
 from lgcn.nn.pooling import ClusterPooling
 from lgcn.training.model_spec import ModelSpec
 from lgcn.utils.choices import Unit
+from lgcn.utils.memory import check_memory
 
 
 class GraphExplainer(NodeExplainer):
@@ -87,6 +88,17 @@ class GraphExplainer(NodeExplainer):
             raise UsageError(
                 f"graph {self.name_of(number)!r} has no nodes, so there is nothing to explain"
             )
+        what = f"explaining graph {self.name_of(number)!r}"
+        check_memory(self._bytes(*self.ptr[number : number + 2].tolist()), what)
+
+    def _bytes(self, first: int, last: int) -> int:
+        """About what an explanation holds: messages and grids of all LGCLs in all worlds."""
+        edges = int(self.graph.rowptr[last] - self.graph.rowptr[first])
+        values = sum(
+            conv.in_channels * (2 * edges + 3 * (last - first) * conv.positions)
+            for conv in self.parts[0].model.layers
+        )
+        return len(REFERENCE) * values * 4
 
     def _told(self, node: int, found: Contributions, *options: Any) -> Explanation:
         told = super()._told(node, found, *options)

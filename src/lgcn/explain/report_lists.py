@@ -172,7 +172,7 @@ def _selected(
     order = node.argsort(stable=True)
     locals_, counts = torch.unique_consecutive(node[order], return_counts=True)
     neighbours = []
-    for local, here in zip(locals_.tolist(), order.split(counts.tolist()), strict=True):
+    for local, here in zip(locals_.tolist(), torch.split(order, counts.tolist()), strict=True):
         if local < 0:  # zeros that were filled in
             continue
         strongest = here[added[here].abs().argsort(descending=True, stable=True)[:PLACES]]

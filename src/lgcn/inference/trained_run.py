@@ -434,7 +434,9 @@ class TrainedRun:
         explained: Any
         if scored is None:
             loaded = self._data.load(data, source)
-            explained, ids = loaded.graphs or loaded.graph, loaded.node_ids
+            explained, ids = loaded.graphs, loaded.node_ids
+            if explained is None:
+                explained = loaded.graph
         else:
             explained, ids = scored.graph, scored.node_ids
         return RunExplainer(
