@@ -207,3 +207,16 @@ def test_graphs_with_other_features_are_refused() -> None:
     model = GraphClassifier(**SMALL | {"max_epochs": 1}, random_state=0).fit(graphs)
     with pytest.raises(UsageError, match="have 3 features per node"):
         model.predict(some_graphs(4, features=3))
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), (3.0, 4.5)])
+def test_graphs_of_pyg_may_have_numbers_as_labels(labels: tuple[Any, Any]) -> None:
+    graphs = as_data(some_graphs(40))
+    for place, graph in enumerate(graphs):
+        graph.y = labels[place % 2]
+    if isinstance(labels[0], float):
+        assert GraphRegressor(**SMALL, random_state=0).fit(graphs).score(graphs) > 0
+    else:
+        model = GraphClassifier(**SMALL, random_state=0).fit(graphs)
+        assert len(model.classes_) == 2
+        assert model.score(graphs) > 0.7

@@ -95,6 +95,21 @@ def test_pyg_adj_t_and_labels_in_a_column() -> None:
     assert graph.y.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"y": 1}, "y must be a tensor, got int"),
+        ({"y": torch.tensor(1)}, r"y must have one row per node \(4\), got shape \(\)"),
+        ({"x": [[1.0]] * 4}, "x must be a tensor, got list"),
+        ({"edge_weight": np.ones(3)}, "edge_weight must be a tensor, got ndarray"),
+        ({"edge_index": PATH.numpy()}, "edge_index must .*got ndarray"),
+    ],
+)
+def test_pyg_data_of_other_kinds_is_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Graph.from_pyg(Data(**{"edge_index": PATH, "num_nodes": 4, **fields}))
+
+
 def test_pyg_data_without_edges_is_refused() -> None:
     with pytest.raises(ValueError, match="edge_index or adj_t"):
         Graph.from_pyg(Data(x=torch.zeros(3, 1)))

@@ -93,6 +93,11 @@ def test_what_columns_become(column: Any, expected: Any) -> None:
 
 def test_one_kind_as_the_other() -> None:
     assert to_ids(pa.array(["7", "-3"]), where, integer=True).to_pylist() == [7, -3]
+    largest = [2**63 - 1, 1 - 2**63, 10**18]
+    assert to_ids(pa.array(map(str, largest)), where, integer=True).to_pylist() == largest
+    for text in (str(2**63), str(-(2**63) - 1), "1" * 20):
+        with pytest.raises(DataError, match=f"whole number.*{text}"):
+            to_ids(pa.array(["1", text]), where, integer=True)
     views = pa.array(["7", None], pa.string_view())
     assert to_ids(views, where, integer=True).to_pylist() == [7, None]
     assert to_ids(pa.array([7, -3]), where, integer=False).to_pylist() == ["7", "-3"]

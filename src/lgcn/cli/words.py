@@ -29,6 +29,7 @@ _WORDS = (
     "features",
     "root",
     "task",
+    "fold",
     "sample",
     "path",
     "target",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lgcn.datasets.graph_counts import class_counts, edge_counts, labelled_nodes, target_summary
+from lgcn.datasets.graph_sets import read_graph_files
 from lgcn.graph import SPLITS, GraphSet
 from lgcn.tables.columns import listed
+from lgcn.tables.notes import notes_on_graphs
 
 if TYPE_CHECKING:
     from lgcn.datasets.graph_source import GraphSource
@@ -79,11 +81,13 @@ def check_graph_source(source: GraphSource) -> GraphSetReport:
         source: Where the graphs come from.
     """
     if source.dataset != "graph_tables":
-        return check_graph_set(source.load())
+        return check_graph_set(read_graph_files(root=source.root, **source.options))
     from lgcn.tables.graphs_from_tables import import_graphs  # imports pyarrow
 
     imported = import_graphs(**{"nodes": None, **source.options})
-    return check_graph_set(imported.graphs, imported)
+    counted = notes_on_graphs(imported.graphs)  # which are among the warnings
+    notes = [note for note in imported.notes if note not in counted]
+    return check_graph_set(imported.graphs, replace(imported, notes=notes))
 
 
 def check_graph_set(graphs: GraphSet, imported: Any = None) -> GraphSetReport:
@@ -180,7 +184,8 @@ def _warnings(graphs: GraphSet, report: GraphSetReport) -> list[str]:
     if not report.nodes:
         found.append("no graph has a node")
     if report.labels == "none" or not report.labelled_graphs:
-        found.append("no graph has a label, so nothing can be learned. Name a label_column")
+        remedy = ". Name a label_column" if report.imported else ""  # only tables have columns
+        found.append(f"no graph has a label, so nothing can be learned{remedy}")
     elif report.labels == "one per graph":
         found += _class_warnings(report.classes, class_counts(graphs.targets, "train"))
     for split in ("train", "val"):
@@ -191,7 +196,8 @@ def _warnings(graphs: GraphSet, report: GraphSetReport) -> list[str]:
         ("edges", report.graphs_without_edges),
     ):
         if number:
-            found.append(f"{number} of {report.graphs} graphs have no {what}")
+            have = "has" if number == 1 else "have"
+            found.append(f"{number} of {report.graphs} graphs {have} no {what}")
     if report.nodes and not report.features:
         found.append(
             "the nodes have no features: training makes some from the edges, such as degrees"

@@ -37,7 +37,7 @@ def load_graphs(source: Any, *, root: str | Path | None = None, **options: Any) 
 
     Edges are undirected unless you say otherwise. Duplicates are merged, and self-loops are left
     out. Graphs without nodes or edges are kept, and a warning says how many there are. Loading
-    accepts one graph, and graphs of one class; training needs more.
+    accepts one graph, and graphs of one class if it has a number; training needs more.
 
     ```python
     lgcn.load_graphs("PROTEINS", fold=0)
@@ -99,10 +99,34 @@ def load_graph_files(
     """
     from lgcn.tables.notes import notes_on_graphs
 
-    place = check_graph_files(path, root, fold=fold, val=val, test=test)
-    graphs = read_graph_npz(place) if place.suffix == ".npz" else read_tu(place, target=target)
+    graphs = read_graph_files(
+        path, root, fold=fold, val=val, test=test, split_seed=split_seed, target=target
+    )
     for note in notes_on_graphs(graphs):
         warnings.warn(note, stacklevel=3)
+    return graphs
+
+
+def read_graph_files(
+    path: str | Path,
+    root: str | Path | None = None,
+    *,
+    fold: int | None = None,
+    val: float | None = None,
+    test: float | None = None,
+    split_seed: int = 0,
+    target: int | None = None,
+) -> GraphSet:
+    """Like `load_graph_files`, without warnings about graphs that have no nodes or no edges.
+
+    Args:
+        path, root, fold, val, test, split_seed, target: See `load_graph_files`.
+    """
+    place = check_graph_files(path, root, fold=fold, val=val, test=test)
+    in_arrays = place.suffix == ".npz"
+    if in_arrays and target is not None:
+        raise UsageError(f"target is for sets with numbers to predict; {place.name} has labels")
+    graphs = read_graph_npz(place) if in_arrays else read_tu(place, target=target)
     if fold is not None:
         masks = _fold(_splits_file(place, graphs.name), fold, graphs.num_graphs)
         return graphs.with_targets(**masks)
@@ -191,6 +215,8 @@ def _missing(name: str, root: str | Path | None) -> DataError:
     path = Path(name).expanduser()
     if path.is_dir():
         return _error_of(path)
+    if path.is_file():
+        return DataError(f"{path} must be a folder, or a file that ends in {' or '.join(ENDINGS)}")
     if not is_bare(name):
         return DataError(f"the graphs {name} do not exist, neither as a folder nor as a file")
     folders = ", ".join(map(str, data_folders(root)))

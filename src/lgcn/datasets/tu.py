@@ -70,13 +70,17 @@ class TUFiles:
         """What messages call the file of a part."""
         return f"{self.path}: {self.name}_{part}.txt"
 
-    def numbers(self, part: str, kind: str, columns: int | None = None) -> Any:
+    def numbers(
+        self, part: str, kind: str, columns: int | None = None, *, at_least: int = 0
+    ) -> Any:
         """The numbers in a file, in shape [lines, columns]; `None` if there is no such file.
 
         Args:
             part: Which file.
             kind: `"int64"`, or `"float64"` in which a blank line is NaN.
             columns: Numbers in a line. (default: as in the first)
+            at_least: How many lines there must be for blank lines at the end to be left out.
+                (default: any number)
         """
         import pyarrow as pa
         from pyarrow import csv
@@ -84,6 +88,7 @@ class TUFiles:
         data = self._read(part)
         if data is None:
             return None
+        blank_lines = data[len(data.rstrip()) :].count(b"\n") - 1  # the first ends a line
         data = data.rstrip()
         width = data.partition(b"\n")[0].count(b",") + 1 if columns is None else columns
         if width > MAX_COLUMNS:
@@ -113,6 +118,9 @@ class TUFiles:
                 blank = int(column.is_null().to_numpy().argmax()) + 1
                 raise DataError(f"{self.where(part)}, line {blank}: the number is missing")
             made[:, place] = column.to_numpy()
+        missing = min(at_least - len(made), blank_lines)
+        if kind == "float64" and missing > 0:
+            made = np.concatenate([made, np.full((missing, width), np.nan)])
         return made
 
     def _read(self, part: str) -> bytes | None:
@@ -187,7 +195,7 @@ def read_tu(path: Path, *, target: int | None = None) -> GraphSet:
     num_nodes = len(indicator)
     if num_nodes > MAX_NODES:
         raise DataError(f"{files.where('graph_indicator')} must have at most {MAX_NODES} lines")
-    part, y, label_names = _labels(files, target)
+    part, y, label_names = _labels(files, target, int(indicator.max(initial=0)))
     graph_of = _graph_of_nodes(files, indicator[:, 0], part, None if y is None else len(y))
     num_graphs = int(graph_of.max(initial=-1)) + 1 if y is None else len(y)
     sizes = np.bincount(graph_of, minlength=num_graphs)
@@ -203,16 +211,24 @@ def read_tu(path: Path, *, target: int | None = None) -> GraphSet:
     return GraphSet.create(graph, y=targets, label_names=label_names)
 
 
-def _labels(files: TUFiles, target: int | None) -> tuple[str, Any, list[str] | None]:
+def _labels(
+    files: TUFiles, target: int | None, last_graph: int
+) -> tuple[str, Any, list[str] | None]:
     """The file that has the labels, one label per graph, and the names of classes."""
+    from lgcn.tables.columns import LARGEST
+
     labels = files.numbers("graph_labels", "int64", 1)
     if labels is not None:
         if target is not None:
             raise UsageError(f"target is for sets with numbers to predict; {files.name} has labels")
         found, y = np.unique(labels[:, 0], return_inverse=True)
         return "graph_labels", y.astype(np.int64), [str(label) for label in found.tolist()]
-    numbers = files.numbers("graph_attributes", "float64")
+    numbers = files.numbers("graph_attributes", "float64", at_least=last_graph)
     if numbers is None:
+        if target is not None:
+            raise UsageError(
+                f"target needs {files.where('graph_attributes')}, which does not exist. Omit target"
+            )
         return "", None, None
     width = numbers.shape[1]
     if target is None and width > 1:
@@ -221,9 +237,12 @@ def _labels(files: TUFiles, target: int | None) -> tuple[str, Any, list[str] | N
             f"predict by target, from 0 to {width - 1}"
         )
     y = numbers[:, whole_number("target", target or 0, 0, width - 1)]
-    if np.isinf(y).any():
-        line = int(np.isinf(y).argmax()) + 1
-        raise DataError(f"{files.where('graph_attributes')}, line {line}: want a finite number")
+    wrong = np.abs(y) > LARGEST  # as numbers in tables
+    if wrong.any():
+        raise DataError(
+            f"{files.where('graph_attributes')}, line {int(wrong.argmax()) + 1}: want a finite "
+            f"number of at most {LARGEST:g}"
+        )
     return "graph_attributes", y, None
 
 

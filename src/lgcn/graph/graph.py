@@ -107,7 +107,7 @@ class Graph:
         n = self.num_nodes
         for key in PER_NODE:
             value = getattr(self, key)
-            if value is not None and value.shape[0] != n:
+            if value is not None and tuple(value.shape[:1]) != (n,):
                 raise ValueError(
                     f"{key} must have one row per node ({n}), got shape {tuple(value.shape)}"
                 )

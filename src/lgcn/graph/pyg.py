@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 FOUND_NODES = 2**27  # more nodes than this need many edges, else it is taken for a mistake
 MAX_SQUARED = 3_037_000_499  # the largest number whose square fits in int64
+NODE_DATA = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
 
 
 def simple_adjacency(
@@ -52,20 +54,29 @@ def adjacency_as_given(
     return to_csr(edge_index, num_nodes, num_nodes, edge_weight)
 
 
-def arguments_from_pyg(data: Data) -> dict[str, Any]:
-    """The arguments of `lgcn.Graph.from_edge_index` for PyG's `Data` or `Batch`."""
+def arguments_from_pyg(data: Data, keys: Sequence[str] = NODE_DATA) -> dict[str, Any]:
+    """The arguments of `lgcn.Graph.from_edge_index` for PyG's `Data` or `Batch`.
+
+    Args:
+        data: With `edge_index` or `adj_t`.
+        keys: What is read besides the edges. (default: all that `lgcn.Graph` knows)
+    """
     if not isinstance(data, Data):
         raise ValueError(f"data must be PyG's Data or Batch, got {type(data).__name__}")
     adjacency = data.edge_index if data.edge_index is not None else data.get("adj_t")
     if adjacency is None:
         raise ValueError("data must have edge_index or adj_t, got neither")
-    if data.edge_index is not None and adjacency.layout == torch.strided:
+    sparse = _is_sparse(adjacency)
+    if not sparse:
         adjacency = as_edge_index(adjacency)
+    if data.edge_index is not None and not sparse:
         data = copy(data)  # PyG cannot count nodes in every integer type
         data.edge_index = adjacency
-    edge_weight = data.get("edge_weight") if adjacency.layout == torch.strided else None
-    keys = ("x", "y", "train_mask", "val_mask", "test_mask", "ptr", "n_id")
+    edge_weight = None if sparse else data.get("edge_weight")
     node_data = {key: data.get(key) for key in keys if data.get(key) is not None}
+    for key, value in {**node_data, "edge_weight": edge_weight}.items():
+        if not isinstance(value, Tensor | None):  # PyG takes numbers, lists and arrays, too
+            raise ValueError(f"{key} must be a tensor, got {type(value).__name__}")
     y = node_data.get("y")
     if y is not None and y.dim() == 2 and y.size(1) == 1:
         node_data["y"] = y.squeeze(1)

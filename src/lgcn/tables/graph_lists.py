@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph, GraphSet
-from lgcn.graph.csr import stack_rows
+from lgcn.graph.csr import check_edge_index, stack_rows
 from lgcn.graph.pyg import arguments_from_pyg
 from lgcn.graph.splits import fraction_split
+from lgcn.tables.columns import LARGEST
 from lgcn.tables.edges import to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.from_graphs import checked_weights
@@ -25,8 +26,13 @@ from lgcn.tables.labels import ColumnLabels
 from lgcn.tables.nodes import NodeOptions, node_data
 from lgcn.tables.notes import grouped_notes, notes_on_graphs
 from lgcn.tables.open_table import read_table
+from lgcn.utils.limits import MAX_CLASSES
 
 SHARE = 0.1  # of the graphs, for validation and for test
+MINUS_ONE = (
+    "y has only -1 and 1: graphs of -1 count as unlabelled. If -1 is a class, number the classes "
+    "from 0 on, or give names"
+)
 
 
 def graphs_from_list(
@@ -71,7 +77,7 @@ def graphs_from_list(
             fitted to the graphs that are not for validation or test)
         label_names: The labels that a trained model knows. (default: those given)
     """
-    graphs = list(graphs) if _is_several(graphs) else [graphs]
+    graphs = _as_list(graphs)
     kind = _kind(graphs)
     if ids is not None and len(ids) != len(graphs):
         raise UsageError(f"ids must have one id per graph ({len(graphs)}), got {len(ids)}")
@@ -105,8 +111,11 @@ def graphs_from_list(
     return found
 
 
-def _is_several(graphs: Any) -> bool:
-    return not isinstance(graphs, Data | Graph) and not hasattr(graphs, "adj")
+def _as_list(graphs: Any) -> list[Any]:
+    """The graphs as a list; one graph alone is a list of one."""
+    if isinstance(graphs, Iterable) and not isinstance(graphs, Data | Graph):
+        return [graphs] if hasattr(graphs, "adj") else list(graphs)
+    return [graphs]
 
 
 def _kind(graphs: Sequence[Any]) -> str:
@@ -115,6 +124,11 @@ def _kind(graphs: Sequence[Any]) -> str:
         raise UsageError("graphs must have at least one graph, got none")
     kinds = []
     for number, graph in enumerate(graphs):
+        if isinstance(graph, Batch):  # which is Data, too
+            raise UsageError(
+                f"graphs must be single graphs, got a Batch of {graph.num_graphs} in "
+                f"graphs[{number}]. Use batch.to_data_list()"
+            )
         if isinstance(graph, Data):
             kinds.append("pyg")
         elif isinstance(graph, Graph):
@@ -144,50 +158,85 @@ def _own_labels(graphs: Sequence[Any], kind: str, label: str) -> Any:
     rows = [data.get("y") for data in graphs]
     if all(row is None for row in rows):
         return None
-    for number, row in enumerate(rows):
-        if not isinstance(row, Tensor | int | float):
+    for number, given in enumerate(rows):
+        if given is None:
             raise DataError(
-                f"graphs[{number}]: y must be a tensor or a number, as in graphs[0], got "
-                f"{type(row).__name__}"
+                f"graphs[{number}]: y is missing, but others have it. Give -1 if the class is "
+                "unknown, or NaN if the number is"
             )
-        row = torch.as_tensor(row)
+        if not isinstance(given, Tensor | int | float | np.number | np.bool_):
+            raise DataError(
+                f"graphs[{number}]: y must be a tensor or a number, got {type(given).__name__}. "
+                "Give other labels as y, one per graph"
+            )
+        row = _tensor(given, number)
         row = row.reshape(1, -1) if row.dim() < 2 and row.numel() == 1 else row
         first = rows[0].size(1) if number else -1
         if row.dim() != 2 or row.size(0) != 1 or first not in (-1, row.size(1)):
             wanted = "[1], or [1, L] for L labels" if number == 0 else f"[1, {first}] as graphs[0]"
             raise DataError(
                 f"graphs[{number}]: y must be the label of the graph, in shape {wanted}, got shape "
-                f"{list(torch.as_tensor(rows[number]).shape)}"
+                f"{list(row.shape)}"
             )
         rows[number] = row
     joined = torch.cat(rows)
     return joined.squeeze(1) if joined.size(1) == 1 else joined
 
 
+def _tensor(value: Any, number: int) -> Tensor:
+    """The label of a graph as a tensor; those of several graphs can be joined."""
+    try:
+        found = torch.as_tensor(value).detach().cpu()
+    except (OverflowError, RuntimeError, ValueError) as error:
+        raise DataError(f"graphs[{number}]: y must fit in 64 bits, got {value}") from error
+    if found.is_complex():
+        raise DataError(f"graphs[{number}]: y must be a real number, got {found.dtype}")
+    return found if found.is_floating_point() or found.dtype == torch.bool else found.long()
+
+
 def _labels(given: Any, count: int, options: NodeOptions, *, own: bool) -> ColumnLabels:
     """Labels as `lgcn.from_scipy` takes them; the floating-point ones of PyG are targets."""
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
+    except ValueError as error:  # lists of several lengths
+        raise UsageError(
+            "y must be one label per graph, or a matrix of zeros and ones for several, got lists "
+            "of different lengths"
+        ) from error
     if array.shape[:1] != (count,) or array.ndim > 2:
         raise UsageError(f"y must have one row per graph ({count}), got shape {list(array.shape)}")
+    names = options.label_names
     if array.ndim == 2:
         if options.task == "regression" or not np.isin(array, (0, 1)).all():
             raise UsageError(
                 "y must be one label per graph, or a matrix of zeros and ones for several, got "
                 f"shape {list(array.shape)}"
             )
+        if names is not None and len(names) != array.shape[1]:
+            raise UsageError(
+                f"y must have one column per label ({len(names)}), got {array.shape[1]}"
+            )
         return ColumnLabels(torch.tensor(array, dtype=torch.float32), (), np.ones(count, bool))
-    names = options.label_names
     if array.dtype.kind in "iu" and options.task != "regression":
         low, high = array.min(), array.max()
-        if low < -1 or (names is not None and high >= len(names)):
-            most = "" if names is None else f" to {len(names) - 1}"
+        most = MAX_CLASSES if names is None else len(names)
+        if low < -1 or high >= most:
             raise UsageError(
-                f"y must number the classes from 0{most}, with -1 if unknown, got {low} to {high}"
+                f"y must number the classes from 0 to at most {most - 1}, with -1 if unknown, got "
+                f"{low} to {high}"
             )
-        return ColumnLabels(torch.tensor(array, dtype=torch.int64), (), array >= 0)
+        notes = (MINUS_ONE,) if names is None and set(array.tolist()) == {-1, 1} else ()
+        return ColumnLabels(torch.tensor(array, dtype=torch.int64), (), array >= 0, notes)
     if own and array.dtype.kind == "f" and options.task == "auto":
-        targets = torch.tensor(array, dtype=torch.float64)
-        return ColumnLabels(targets, (), ~np.isnan(array))
+        array = array.astype(np.float64)
+        wrong = np.abs(array) > LARGEST  # as numbers in tables
+        if wrong.any():
+            number = int(wrong.argmax())
+            raise DataError(
+                f"graphs[{number}]: y must be a finite number of at most {LARGEST:g}, got "
+                f"{array[number]}"
+            )
+        return ColumnLabels(torch.from_numpy(array), (), ~np.isnan(array))
     return options.labels(
         read_table({"y": array if array.dtype.kind != "O" else list(given)}), None
     )
@@ -197,70 +246,77 @@ def _of_graphs(graphs: Sequence[Graph]) -> Graph:
     for number, graph in enumerate(graphs):
         if graph.num_graphs != 1:
             raise UsageError(f"graphs[{number}] must be one graph, got {graph.num_graphs} in it")
-        _check_alike(graph.num_features, graphs[0].num_features, number)
+        _check_alike(graph.x, graphs[0].x, number)
     plain: dict[str, Any] = dict.fromkeys(
         ("y", "train_mask", "val_mask", "test_mask", "node_weight", "sample_weight", "label_names")
     )
     return Graph.concat([replace(graph, **plain, node_ids=None) for graph in graphs])
 
 
-class _Parts(NamedTuple):
-    """Graphs side by side."""
+class _Part(NamedTuple):
+    """One graph of PyG."""
 
-    sizes: list[int]
-    edges: list[Tensor]
-    weights: list[Tensor]
-    x: list[Tensor]
+    size: int
+    edge_index: Tensor
+    x: Tensor | None
+    edge_weight: Tensor | None
 
 
 def _of_pyg(graphs: Sequence[Data], directed: bool) -> Graph:
-    parts = _Parts([], [], [], [])
-    first = 0
+    parts: list[_Part] = []
     for number, data in enumerate(graphs):
         try:
-            found = arguments_from_pyg(data)
-            if found["edge_index"].layout != torch.strided:  # of a sparse adjacency
-                one = Graph.from_edge_index(
-                    found["edge_index"], found["num_nodes"], directed=directed
-                )
-                found |= {"edge_index": one.edge_index, "edge_weight": one.edge_weight}
-            size = int(found["num_nodes"] or 0)
-            edges = found["edge_index"]
-            if edges.numel() and not 0 <= int(edges.min()) <= int(edges.max()) < size:
-                raise ValueError(
-                    f"edge_index must name nodes from 0 to {size - 1}, got {int(edges.min())} to "
-                    f"{int(edges.max())}"
-                )
+            part = _part(data, directed)
         except ValueError as error:
             raise DataError(f"graphs[{number}]: {error}") from error
-        parts.sizes.append(size)
-        parts.edges.append(edges.long() + first)
-        first += size
-        x, weights = found.get("x"), found.get("edge_weight")
-        for key, value, before in (("x", x, parts.x), ("edge_weight", weights, parts.weights)):
-            if len(before) != (0 if value is None else number):
+        first = parts[0] if parts else part
+        for key in ("x", "edge_weight"):
+            if (getattr(part, key) is None) != (getattr(first, key) is None):
                 raise DataError(f"graphs[{number}]: {key} must be given for all graphs or for none")
-        if x is not None:
-            x = x.unsqueeze(1) if x.dim() == 1 else x
-            _check_alike(x.size(1), parts.x[0].size(1) if parts.x else x.size(1), number)
-            parts.x.append(x)
-        if weights is not None:
-            parts.weights.append(weights.reshape(-1))
+        if part.x is not None and first.x is not None:
+            _check_alike(part.x, first.x, number)
+        parts.append(part)
+    ptr = torch.tensor([0, *(part.size for part in parts)]).cumsum(0)
+    edges = [part.edge_index + first for part, first in zip(parts, ptr.tolist(), strict=False)]
+    x = [part.x for part in parts if part.x is not None]
+    weights = [part.edge_weight for part in parts if part.edge_weight is not None]
     return Graph.from_edge_index(
-        torch.cat(parts.edges, dim=1),
-        first,
-        edge_weight=torch.cat(parts.weights) if parts.weights else None,
+        torch.cat(edges, dim=1),
+        int(ptr[-1]),
+        edge_weight=torch.cat(weights) if weights else None,
         directed=directed,
-        x=stack_rows(parts.x) if parts.x else None,
-        ptr=torch.tensor([0, *parts.sizes]).cumsum(0),
+        x=stack_rows(x) if x else None,
+        ptr=ptr,
     )
 
 
-def _check_alike(width: int, first: int, number: int) -> None:
-    if width != first:
+def _part(data: Data, directed: bool) -> _Part:
+    """A graph, checked: side by side with others, its rows could be taken for theirs."""
+    found = arguments_from_pyg(data, ("x",))
+    size, edges, weights = int(found["num_nodes"] or 0), found["edge_index"], found["edge_weight"]
+    if edges.layout != torch.strided:  # a sparse adjacency
+        one = Graph.from_edge_index(edges, size, directed=directed)
+        edges, weights = one.edge_index, one.edge_weight
+    weights = None if weights is None else weights.reshape(-1).cpu()
+    check_edge_index(edges, size, size, weights)
+    x = found.get("x")
+    if x is not None:
+        x = (x.unsqueeze(1) if x.dim() == 1 else x).cpu()
+        if x.dim() != 2 or len(x) != size:
+            raise ValueError(f"x must have one row per node ({size}), got shape {list(x.shape)}")
+        x = x.to_sparse_csr() if x.layout in (torch.sparse_coo, torch.sparse_csc) else x
+    return _Part(size, edges.cpu(), x, weights)
+
+
+def _check_alike(x: Tensor | None, first: Tensor | None, number: int) -> None:
+    """Raises DataError if features cannot be stacked on those of the first graph."""
+    width, wanted = (0 if one is None else one.size(1) for one in (x, first))
+    if width != wanted:
         raise DataError(
-            f"graphs[{number}]: nodes must have {first} features, as in graphs[0], got {width}"
+            f"graphs[{number}]: nodes must have {wanted} features, as in graphs[0], got {width}"
         )
+    if x is not None and first is not None and x.layout != first.layout:
+        raise DataError(f"graphs[{number}]: x must be sparse for all graphs or for none")
 
 
 def _of_networkx(

@@ -123,7 +123,10 @@ def nodes_of_edges(source: TableSource, ends: tuple[str, str], names: NamedGraph
     types[names.column] = pa.int64() if names.index.integer else pa.string()
     table = source.read([*ends, names.column], types)
     graph = names.find(source, table, 0)
-    sides = [node_ids(source, table.column(end), f"column {end!r}") for end in ends]
+    sides = [
+        node_ids(source, table.column(end), f"column {end!r}", argument=argument)
+        for end, argument in zip(ends, ("source_column", "target_column"), strict=True)
+    ]
     # As text if one of them is: 007 was not made a number before.
     kind = sides[0].type if sides[0].type == sides[1].type else pa.large_string()
     both = pa.concat_arrays([side.cast(kind) for side in sides])
@@ -214,6 +217,8 @@ def _check_ends(
     for side in (0, 1):
         if found[side][row] >= 0:
             continue
+        if batch.column(side)[row].as_py() in (None, ""):
+            raise DataError(f"{place}: an end of the edge is missing. Fill in the cell")
         whose = (
             f"graph {quoted(batch.column(names.column)[row].as_py())}"
             if has_graphs

@@ -176,6 +176,12 @@ def import_graphs(
         ends = end_columns(edge_source, source_column, target_column, besides=graph_column)
         if weight_column is not None:
             edge_source.column("weight_column", weight_column)
+        _check_differ(
+            graph_column=graph_column,
+            source_column=ends[0],
+            target_column=ends[1],
+            weight_column=weight_column,
+        )
         if nodes is None:
             edge_source.column("graph_column", graph_column)
 
@@ -216,6 +222,17 @@ def import_graphs(
     )
     joined = GraphSet.create(graph, **targets)
     return ImportedGraphs(joined, grouped_notes(notes + notes_on_graphs(joined)), counts)
+
+
+def _check_differ(**columns: str | None) -> None:
+    """Raises UsageError if one column of the edges is named for two purposes."""
+    place: dict[str, str] = {}
+    for argument, column in columns.items():
+        if column is not None and place.setdefault(column, argument) != argument:
+            raise UsageError(
+                f"column {column!r} is named in {place[column]} and in {argument}. "
+                "Name it in one of them"
+            )
 
 
 def _both_options(options: dict[str, Any]) -> tuple[NodeOptions, NodeOptions]:

@@ -18,6 +18,7 @@ from lgcn.tables.hash_table import EMPTY, fill_slots, find_in_slots
 from lgcn.utils.jit import jit, jit_parallel
 
 _MAX_INT64 = pa.scalar(2**63 - 1, pa.uint64())
+_LARGEST_TEXT = str(2**63 - 1)  # of 19 digits, which sort as strings
 
 
 def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = None) -> Any:
@@ -52,7 +53,10 @@ def to_ids(column: Any, where: Callable[[int], str], *, integer: bool | None = N
         fits = too_large is None or not pc.any(too_large).as_py()
         integer = pa.types.is_integer(column.type) and fits
     if integer and is_text(column.type):
-        wrong = pc.invert(pc.match_substring_regex(column, r"^-?\d{1,18}$"))
+        digits = pc.utf8_ltrim(column, "-")
+        too_long = pc.and_(pc.equal(pc.utf8_length(digits), 19), pc.greater(digits, _LARGEST_TEXT))
+        whole = pc.match_substring_regex(column, r"^-?\d{1,19}$")
+        wrong = pc.or_(pc.invert(whole), too_long)
         _refuse(column, wrong, "a whole number as the ids of the node table are", where)
     if integer:
         if too_large is not None:

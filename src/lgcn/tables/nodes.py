@@ -346,7 +346,8 @@ def find_id_column(source: TableSource, name: str | None, besides: str | None = 
     lower = {column.lower(): column for column in reversed(columns)}
     named = [column for column in columns if column] or columns
     if not named:
-        raise DataError(f"{source.name} has no columns. It must have one of ids")
+        others = "no columns" if besides is None else f"no column besides {besides!r}"
+        raise DataError(f"{source.name} has {others}. It must have one of ids")
     return next((lower[known] for known in ID_NAMES if known in lower), named[0])
 
 
