@@ -138,6 +138,13 @@ def test_what_cannot_be_explained_is_refused_by_name():
         GraphExplainer(model, graphs).important_edges(0)
 
 
+def test_another_pooling_is_refused_with_those_that_can_be_explained():
+    model: Any = build("graph", {"num_layers": 2})
+    model.pools[0] = torch.nn.Tanh()
+    with pytest.raises(UsageError, match="Tanh cannot be explained; pooling=none, topk, sag"):
+        GraphExplainer(model, random_graphs()).explain([1])
+
+
 def test_a_graph_that_memory_cannot_hold_is_refused_before_the_work(
     monkeypatch: pytest.MonkeyPatch,
 ):

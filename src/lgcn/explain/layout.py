@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 STEPS = 300
-PULL = 0.15  # towards the middle, so that separate parts stay in the picture
+PULL = 0.4  # towards the middle, so that separate parts stay in the picture
 
 
 def spring_layout(num_nodes: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:

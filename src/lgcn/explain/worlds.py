@@ -240,7 +240,10 @@ class Worlds:
                 score = self._aggregate(pool.score, pool.score.transform(h)).squeeze(2)
             found = kept(pool, self._graph, h, score, self._masks, self.differences)
         else:
-            raise UsageError(f"a network with a {type(pool).__name__} cannot be explained")
+            raise UsageError(
+                f"a {type(pool).__name__} cannot be explained; "
+                "pooling=none, topk, sag and cluster can"
+            )
         self._graph, self._masks, self._cache = found.graph, found.mask, {}
         self._nodes = self._nodes[found.nodes]
         self._reach = (found.h.size(1),) * len(self._reach)

@@ -25,8 +25,8 @@ BLIND = "structure_blind"
 LIMITS: Mapping[str, Any] = {"max_epochs": 300, "patience": 50}
 # What systems know of nodes besides their labels. Half of the trials have what the fair comparison
 # has: the degree where nodes have no labels. The others have eleven numbers that edges give.
-DEGREE: Mapping[str, Any] = {"structural_features": "degree"}
-EDGES: Mapping[str, Any] = {"structural_features": "yes"}
+DEGREE: dict[str, Any] = {"structural_features": "degree"}
+EDGES: dict[str, Any] = {"structural_features": "yes"}
 # The settings that are tried, for every system the same number.
 TRIALS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     OWN: (
