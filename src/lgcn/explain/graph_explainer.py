@@ -94,7 +94,7 @@ class GraphExplainer(NodeExplainer):
     def _bytes(self, first: int, last: int) -> int:
         """About what an explanation holds: messages and grids of all LGCLs in all worlds."""
         edges = int(self.graph.rowptr[last] - self.graph.rowptr[first])
-        values = sum(
+        values: int = sum(
             conv.in_channels * (2 * edges + 3 * (last - first) * conv.positions)
             for conv in self.parts[0].model.layers
         )
