@@ -195,7 +195,9 @@ def test_one_of_several_numbers_per_graph_is_the_target(lgcn_, place: Path):
         (("train", "--graphs", "RINGS", "--time-limit", "10s"), ("time",)),
         (("train", "--graphs", "RINGS", "--positions", "learnt"), ("positions",)),
         (("report", "run", "--graphs", "NOWHERE"), ("NOWHERE",)),
-        (("explain", "run", "1"), ("explanations are for models of nodes",)),
+        (("explain", "run", "30"), ("RINGS", "no graph '30'", "from 0 to 29")),
+        (("explain", "run", "1", "2", "--output", "why.svg"), ("why.svg", ".json")),
+        (("explain", "run", "1", "--target", "9"), ("--target", "'9'")),
         (("evaluate", "run", "--dataset", "digits"), ("predicts whole graphs", "digits")),
         (("embed", "run", "--output", "e.npy", "--layer", "0"), ("layer",)),
     ],
@@ -218,3 +220,57 @@ def test_a_run_of_nodes_refuses_whole_graphs(lgcn_, trained: Path, place: Path):
     output = lgcn_("predict", "trained", "--graphs", "RINGS", "--output", "p.csv")
     assert output.code != 0
     assert "predicts nodes of one graph, got 30 whole graphs" in output.err
+
+
+def test_whole_graphs_are_explained(lgcn_, place: Path):
+    write_tables(place, 0, 40)
+    assert lgcn_("train", *TABLES, *COLUMNS, *SMALL, "--out", "run").code == 0
+    output = lgcn_("explain", "run", "m3", "--top", "3", "--counterfactual")
+    assert output.code == 0, output.err
+    assert output.out.startswith("m3: ")
+    words = ("Nodes", "Edges", "Columns", "letter", "LGCL 1", "Read-out max of the embedding")
+    for word in (*words, "What would change the prediction"):
+        assert word in output.out
+    assert "hops" not in output.out
+    output = lgcn_("explain", "run", "m3", "m4", "--json", "--top", "100")
+    first, second = output.json["explanations"]
+    assert (first["graph"], second["graph"]) == ("m3", "m4")
+    assert "node" not in first
+    for one in (first, second):
+        added = sum(entry["contribution"] for entry in one["by_node"])
+        assert added == pytest.approx(one["score"] - one["baseline"], abs=1e-4)
+        added = sum(entry["contribution"] for entry in one["by_edge"])
+        assert added == pytest.approx(one["score"] - one["without_edges"], abs=1e-4)
+    # m3 is a ring of 8 with a chord.
+    assert {str(entry["node"]) for entry in first["by_node"]} == {str(n) for n in range(8)}
+    assert len(first["by_edge"]) == 9
+    wrong = lgcn_("explain", "run", "m33x")
+    assert wrong.code == 2
+    assert "no graph 'm33x'; did you mean 'm33'" in wrong.err
+
+
+def test_explanations_of_graphs_are_files_also_of_new_graphs(lgcn_, place: Path):
+    write_tables(place, 0, 40)
+    assert lgcn_("train", *TABLES, *COLUMNS, *SMALL, "--out", "run").code == 0
+    (place / "new").mkdir()
+    write_tables(place / "new", 100, 6)
+    new = [flag if flag.startswith("--") else f"new/{flag}" for flag in TABLES]
+    output = lgcn_("explain", "run", "m101", "m102", *new, "--output", "why.csv")
+    assert output.code == 0, output.err
+    rows = rows_of(place / "why.csv")
+    assert {row["graph"] for row in rows} == {"m101", "m102"}
+    assert {"column", "node", "edge", "selected", "readout max"} <= {row["kind"] for row in rows}
+    for name in ("why.svg", "why.html"):
+        output = lgcn_("explain", "run", "m101", *new, "--output", name)
+        assert output.code == 0, output.err
+        assert "Why graph m101 is predicted as" in (place / name).read_text(encoding="utf-8")
+
+
+def test_baselines_of_graphs_are_not_explained(lgcn_, place: Path):
+    write_tu(place / "RINGS")
+    small = ("--set", "model=gin", "--set", "hidden_channels=4", "--set", "max_epochs=1")
+    assert lgcn_("train", "--graphs", "RINGS", *small, "--out", "run").code == 0
+    output = lgcn_("explain", "run", "1")
+    assert output.code == 2
+    assert "GIN cannot be explained" in output.err
+    assert "GraphLGCN" in output.err

@@ -1,5 +1,6 @@
 """The estimators explain their predictions."""
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -36,3 +37,34 @@ def test_a_regressor_explains_its_number():
     added = sum(entry["contribution"] for entry in found.by_column)
     assert added == pytest.approx(found.score - found.baseline, rel=1e-3)
     assert found.score == pytest.approx(found.predicted, rel=1e-5)
+
+
+def rings_and_paths() -> list[nx.Graph]:
+    return [make(n) for n in range(5, 20) for make in (nx.cycle_graph, nx.path_graph)]
+
+
+def test_a_classifier_of_graphs_explains_its_own_classes():
+    y = np.array(["ring", "path"] * 15)
+    model = lgcn.GraphClassifier(random_state=0, max_epochs=5, hidden_channels=4, num_layers=1)
+    model.fit(rings_and_paths(), y)
+    found = model.explain([4, 5])
+    assert [one.predicted for one in found] == model.predict()[4:6].tolist()
+    chances = model.predict_proba()[4:6].max(axis=1)
+    assert [one.confidence for one in found] == pytest.approx(chances.tolist(), abs=1e-5)
+    assert [len(one.by_node) for one in found] == [7, 7]
+    assert all("(from the edges)" in one["column"] for one in found[0].by_column)
+    (other,) = model.explain(0, target="ring", X=[nx.cycle_graph(30)])
+    assert (other.explained, len(other.by_edge)) == ("ring", 30)
+    with pytest.raises(UsageError, match="no graph '30'"):
+        model.explain(30)
+    with pytest.raises(UsageError, match="graphs must name at least one graph"):
+        model.explain([])
+
+
+def test_a_regressor_of_graphs_explains_its_number():
+    model = lgcn.GraphRegressor(random_state=0, max_epochs=5, hidden_channels=4, num_layers=1)
+    model.fit(rings_and_paths(), np.arange(30) * 10.0 + 100)
+    (found,) = model.explain(4)
+    assert found.predicted == pytest.approx(float(model.predict()[4]), rel=1e-5)
+    added = sum(entry["contribution"] for entry in found.by_node)
+    assert added == pytest.approx(found.score - found.baseline, rel=1e-3)

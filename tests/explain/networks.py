@@ -1,12 +1,14 @@
 """Random networks of all kinds, and random graphs."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
 from torch.nn import Module
 
-from lgcn.graph import Graph
+from lgcn.graph import Graph, GraphSet
+from lgcn.nn.graph_lgcn import GraphLGCN
 from lgcn.nn.lgcn import LGCN
 from lgcn.nn.residual import ResidualLGCN
 
@@ -35,6 +37,21 @@ RESIDUAL_OPTIONS = {
     "residual": [True, False],
     "norm": ["batch", "layer", "none"],
 }
+GRAPH_OPTIONS = {
+    "num_layers": [0, 1, 2],
+    "k": [1, 3, 8],
+    "cnn": ["single", "double"],
+    "rank": ["raw", "normalized"],
+    "self_loops": [True, False],
+    "zeros": ["pad", "compete"],
+    "append": ["none", "mean", "sum"],
+    "activation": ["none", "relu", "elu", "gelu"],
+    "norm": ["batch", "layer", "none"],
+    "readout": ["sum", "mean", "max", "k_largest", "sort", "sum+max", "mean+k_largest+sort"],
+    "readout_k": [1, 3, 40],
+    "pooling": ["none", "none", "topk", "sag", "cluster"],
+    "input_scale": [1.0, 0.5],
+}
 
 
 def _options(choices: dict[str, list[Any]]) -> st.SearchStrategy[dict[str, Any]]:
@@ -45,14 +62,15 @@ networks = st.one_of(
     st.tuples(st.just("lgcn"), _options(LGCN_OPTIONS)),
     st.tuples(st.just("residual"), _options(RESIDUAL_OPTIONS)),
 )
+graph_networks = _options(GRAPH_OPTIONS)
 
 
 def build(kind: str, options: dict[str, Any], seed: int = 0) -> Module:
     """A network in double precision, with random weights, also where they start as zeros."""
     torch.manual_seed(seed)
     sizes: dict[str, Any] = {"hidden_channels": 4, **options}
-    cls: Any = LGCN if kind == "lgcn" else ResidualLGCN
-    sizes |= {"lgcl_channels": 3} if kind == "lgcn" else {"heads": 2}
+    cls: Any = {"lgcn": LGCN, "residual": ResidualLGCN, "graph": GraphLGCN}[kind]
+    sizes |= {"heads": 2} if kind == "residual" else {"lgcl_channels": 3}
     model: Module = cls(FEATURES, CLASSES, **sizes).double().eval()
     with torch.no_grad():
         for weight in model.parameters():
@@ -75,7 +93,7 @@ def random_graph(
     seed: int = 0,
 ) -> Graph:
     generator = torch.Generator().manual_seed(seed)
-    edges = torch.randint(0, num_nodes, (2, num_edges), generator=generator)
+    edges = torch.randint(0, max(num_nodes, 1), (2, num_edges), generator=generator)
     x = torch.randn(num_nodes, FEATURES, generator=generator, dtype=torch.double)
     x[x.abs() < 0.4] = 0
     weight = torch.rand(num_edges, generator=generator).double() + 0.1 if weights else None
@@ -87,3 +105,13 @@ def random_graph(
     ends = torch.arange(0, num_nodes, 3).repeat(2, 1)
     both = torch.cat([graph.edge_index, ends], dim=1)
     return Graph.as_given(both, num_nodes, x=x)
+
+
+def random_graphs(
+    sizes: tuple[tuple[int, int], ...] = ((7, 9), (20, 30), (1, 0), (5, 0)),
+    **options: Any,
+) -> GraphSet:
+    """Graphs of so many nodes and edges; some nodes are isolated."""
+    several = [random_graph(*size, **options) for size in sizes]
+    offsets = torch.tensor([0, *(size for size, _ in sizes)]).cumsum(0)
+    return GraphSet.create(replace(Graph.concat(several), ptr=offsets))

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import lgcn
+from lgcn.explain import GraphExplainer
 
-from .networks import build, random_graph
+from .networks import build, random_graph, random_graphs
 
 
 @pytest.mark.gpu
@@ -23,4 +24,15 @@ def test_where_the_network_is_does_not_matter() -> None:
     ):
         assert torch.equal(other.neighbour, layer.neighbour)
         assert torch.equal(other.count, layer.count)
+    assert next(on_gpu.parameters()).is_cuda
+
+
+@pytest.mark.gpu
+def test_whole_graphs_on_a_gpu_are_explained_alike() -> None:
+    model, graphs = build("graph", {"readout": "sum+k_largest"}), random_graphs()
+    on_gpu, there = copy.deepcopy(model).cuda(), graphs.to("cuda")
+    ours, theirs = (
+        GraphExplainer(*pair).explain([0, 1]) for pair in ((model, graphs), (on_gpu, there))
+    )
+    assert [one.to_dict() for one in theirs] == [one.to_dict() for one in ours]
     assert next(on_gpu.parameters()).is_cuda

@@ -16,6 +16,7 @@ from lgcn.inference.explanations import NodeIds, write_explanations
 from lgcn.store.write_store import write_store
 from lgcn.training import Settings, train
 from lgcn.training.prepare import prepare_training
+from tests.training.whole_graphs import some_graphs
 
 from .test_trained_run import GRAPH, SMALL, write_tables
 
@@ -127,3 +128,24 @@ def test_files_hold_the_explanation(run: TrainedRun, tmp_path: Path, ending: str
 def test_a_picture_shows_one_node(run: TrainedRun, tmp_path: Path):
     with pytest.raises(UsageError, match=r"2 nodes, got .*why\.svg"):
         write_explanations(run.explain(["p1", "p2"]), tmp_path / "why.svg")
+
+
+def test_runs_of_whole_graphs_explain_graphs_by_id(tmp_path: Path):
+    graphs = some_graphs().with_targets(node_ids=np.array([f"g{i}" for i in range(60)]))
+    small = Settings.create(model="graph_lgcn", hidden_channels=4, num_layers=1, max_epochs=2)
+    train(graphs, small, out=tmp_path / "run")
+    run = lgcn.load_run(tmp_path / "run")
+    table = run.predictions(graph=graphs).to_pylist()
+    found = run.explain(["g7", "g0"], graph=graphs)
+    for one, row in zip(found, (table[7], table[0]), strict=True):
+        assert (one.node, one.unit) == (row["graph"], "graph")
+        assert one.predicted == row["predicted"]
+        assert one.confidence == pytest.approx(row["confidence"], abs=1e-5)
+        added = sum(entry["contribution"] for entry in one.by_edge)
+        assert added == pytest.approx(one.score - one.without_edges, abs=1e-4)
+    explainer = run.explainer(graph=graphs.select([3, 9]))
+    assert explainer.explain("g9")[0].by_node == run.explain("g9", graph=graphs)[0].by_node
+    with pytest.raises(UsageError, match=r"no graph 'g60'; did you mean 'g6"):
+        run.explain("g60", graph=graphs)
+    with pytest.raises(UsageError, match="GraphLGCN predicts whole graphs"):
+        explainer.selected_neighbours([0])

@@ -1,4 +1,4 @@
-"""`lgcn explain`: why a model predicts what it predicts for a node."""
+"""`lgcn explain`: why a model predicts what it predicts for a node, or for a whole graph."""
 
 import functools
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from lgcn.cli.options import GraphStore, Json, OtherDataset, Root, RunFolder
 from lgcn.cli.output import err, out, print_json, print_line, print_note
-from lgcn.cli.table_flags import OF_NEW_TABLES, OF_WHOLE_GRAPHS, takes_tables
+from lgcn.cli.table_flags import OF_NEW_TABLES, takes_tables
 from lgcn.cli.words import flag_names
 from lgcn.errors import UsageError
 from lgcn.utils.progress import step_progress
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 FEW = 3  # columns that a search for few changes may change
 
 
-@functools.partial(takes_tables, only=OF_NEW_TABLES, leave_out=OF_WHOLE_GRAPHS)
+@functools.partial(takes_tables, only=OF_NEW_TABLES)
 def explain(
     run: RunFolder,
     node: Annotated[
-        list[str], typer.Argument(metavar="NODE...", help="Nodes by id, or by number without ids.")
+        list[str],
+        typer.Argument(
+            metavar="ID...",
+            help="Nodes by id, or by number without ids; graphs for a model of whole graphs.",
+        ),
     ],
     dataset: OtherDataset = None,
     store: GraphStore = None,
@@ -58,7 +62,7 @@ def explain(
     *,
     tables: dict[str, Any],
 ) -> None:
-    """Explain predictions: the neighbours, edges and columns that mattered, what LGCLs selected.
+    """Explain predictions: the nodes, edges and columns that mattered, what LGCLs selected.
 
     The contributions of the columns, and those of the nodes, add up to the score.
     """
@@ -112,13 +116,16 @@ def _print(found: "Explanation", top: int, run: "TrainedRun") -> None:
         f"explained: {explained}{against}; score {found.score:.4g} = {found.baseline:.4g} "
         f"without features {_signed(found.score - found.baseline)}"
     )
-    nodes = Table("node", "contribution", "hops", "columns", title="Nodes", title_justify="left")
+    distance = ["hops"] if found.unit == "node" else []
+    head = ("node", "contribution", *distance, "columns")
+    nodes = Table(*head, title="Nodes", title_justify="left")
     for entry in found.by_node[:top]:
         columns = ", ".join(
             f"{one['column']} {_signed(one['contribution'])}" for one in entry.get("columns", [])
         )
-        name = "itself" if entry["hops"] == 0 else str(entry["node"])
-        cells = (name, _signed(entry["contribution"]), str(entry["hops"]), columns)
+        name = "itself" if entry.get("hops") == 0 else str(entry["node"])
+        hops = [str(entry[one]) for one in distance]
+        cells = (name, _signed(entry["contribution"]), *hops, columns)
         nodes.add_row(*(escape(cell) for cell in cells))
     out.print(nodes)
     edges = Table("edge", "contribution", title="Edges", title_justify="left")
@@ -134,8 +141,12 @@ def _print(found: "Explanation", top: int, run: "TrainedRun") -> None:
         )
         columns_.add_row(escape(entry["column"]), _signed(entry["contribution"]), escape(most))
     out.print(columns_)
+    over_all = " for each node" if found.unit == "graph" else ""
     for layer in found.selected:
-        _print_layer(found, layer, top)
+        _print_selection(found, layer, f"LGCL {layer['layer']}", over_all, top)
+    for readout in found.readouts:
+        reads = "the embedding" if readout["level"] == 0 else f"LGCL {readout['level']}"
+        _print_selection(found, readout, f"Read-out {readout['readout']} of {reads}", "", top)
     for note in found.notes:
         print_note(note)
     if found.counterfactual is not None:
@@ -158,16 +169,20 @@ def _interval(value: float, run: "TrainedRun") -> str:
     return f", {level:.0%} interval {value - half_width:.6g} to {value + half_width:.6g}"
 
 
-def _print_layer(found: "Explanation", layer: dict[str, Any], top: int) -> None:
-    places = layer["filled"]
-    title = f"LGCL {layer['layer']}: {layer['k']} ranks of {layer['features']} features"
+def _print_selection(
+    found: "Explanation", layer: dict[str, Any], who: str, over_all: str, top: int
+) -> None:
+    """What an LGCL or a read-out selected, as a table."""
+    places, ranks = layer["filled"], "1 rank" if layer["k"] == 1 else f"{layer['k']} ranks"
+    title = f"{who}: {ranks} of {layer['features']} features{over_all}"
     head = ("selected", "places (of those filled)", "at rank 1", "strongest")
     table = Table(*head, title=title, title_justify="left")
     for entry in layer["neighbours"][:top]:
         strongest = entry["places"][0]
         drivers = found.units.get(strongest["feature"])
         driven = f" ({', '.join(drivers)})" if drivers else ""
-        name = "itself" if entry["node"] == found.node else str(entry["node"])
+        is_own = found.unit == "node" and entry["node"] == found.node
+        name = "itself" if is_own else str(entry["node"])
         table.add_row(
             escape(name),
             f"{entry['count']} ({entry['count'] / places:.0%})",

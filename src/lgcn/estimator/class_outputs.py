@@ -113,3 +113,12 @@ class ClassOutputs:
     def _names_in_tables(self) -> Any:
         """The classes as tables of predictions show them."""
         return self.label_names_ if self.multi_label_ else self.classes_.tolist()
+
+    def _explained_as(self) -> dict[str, Any]:
+        """What `explain` needs to know of the outputs."""
+        names = self.label_names_ if self.multi_label_ else map(str, self.classes_.tolist())
+        return {
+            "spec": replace(self._spec, label_names=tuple(names)),
+            "temperature": self.temperature_,
+            "threshold": self.threshold_,
+        }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,11 +237,3 @@ class LGCNClassifier(ClassOutputs, ClassifierMixin, LGCNEstimator):  # type: ign
             abstain_below=abstain_below,
             truth=self._known(graph, nodes, truth),
         )
-
-    def _explained_as(self) -> dict[str, Any]:
-        names = self.label_names_ if self.multi_label_ else map(str, self.classes_.tolist())
-        return {
-            "spec": replace(self._spec, label_names=tuple(names)),
-            "temperature": self.temperature_,
-            "threshold": self.threshold_,
-        }

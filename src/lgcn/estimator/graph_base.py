@@ -25,6 +25,7 @@ from lgcn.training.graph_scores import score_graphs
 from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
+    from lgcn.explain.explanation import Explanation
     from lgcn.inference import TrainedRun
     from lgcn.inference.truth import Truth
     from lgcn.tables.encoder import FeatureEncoder
@@ -163,6 +164,44 @@ class GraphEstimator(  # type: ignore[call-arg]
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Array:
         """`fit`, then the embeddings of the graphs."""
         return self.fit(X, y, **options).transform()
+
+    def explain(
+        self,
+        graphs: Any,
+        *,
+        target: Any = None,
+        against: Any = None,
+        counterfactual: bool = False,
+        X: Any = None,
+    ) -> list[Explanation]:
+        """Explains why the model predicts what it predicts for some graphs.
+
+        Args:
+            graphs: One id or several; places in the list if the graphs have no ids.
+            target: The class or label to explain. (default: the predicted one; if a graph can have
+                several labels, the likeliest)
+            against: The class to compare with. (default: all other classes)
+            counterfactual: Also find what would change the prediction. (default: `False`)
+            X: Graphs as in `fit`. (default: those of the fit)
+        """
+        from lgcn.inference.explanations import RunExplainer
+
+        found = self._spec.prepare_graphs(self._other(X))
+        ids = found.targets.node_ids
+        explainer = RunExplainer(
+            self.model_,
+            found,
+            None if ids is None else lambda start, stop: ids[start:stop],
+            encoder=self.encoder_,
+            **self._explained_as(),
+        )
+        return explainer.explain(
+            graphs, target=target, against=against, counterfactual=counterfactual
+        )
+
+    def _explained_as(self) -> dict[str, Any]:
+        """What `explain` needs to know of the outputs."""
+        return {"spec": self._spec}
 
     def save(self, folder: str | Path) -> None:
         """Writes the fitted estimator, without its graphs, to a folder; replaces an earlier one.

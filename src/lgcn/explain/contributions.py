@@ -11,7 +11,7 @@ import numba
 import torch
 from torch import Tensor
 
-from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops
+from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.explain.parts import Fixed, Part
 from lgcn.explain.secant import Differences
 from lgcn.explain.worlds import Chosen, Worlds, embed
@@ -34,8 +34,11 @@ class Share:
     Args:
         part: The network.
         field: The neighbourhood.
-        chosen: What its LGCLs selected for the root.
-        places: What each place of the LGCLs' grids adds, own values first, [positions, features].
+        chosen: What its LGCLs selected.
+        places: What each place of the LGCLs' grids adds, own values first,
+            [roots, positions, features].
+        read: What the read-outs selected.
+        read_places: What each place of their grids adds, [1, k, features].
         by_node: What the features of each node add, [nodes].
         by_edge: What each entry of the adjacency adds, [entries].
         slope: By which the features' linear map was multiplied, [nodes, width].
@@ -45,6 +48,8 @@ class Share:
     field: Neighbourhood
     chosen: list[Chosen]
     places: list[Tensor]
+    read: list[Chosen]
+    read_places: list[Tensor]
     by_node: Tensor
     by_edge: Tensor
     slope: Tensor
@@ -79,19 +84,19 @@ def contributions(
     temperature: float,
     choose: Any,
 ) -> Contributions:
-    """Computes the contributions to an output of one node.
+    """Computes the contributions to an output of one node, or of one whole graph.
 
     Args:
         parts: The networks.
         fixed: The models whose predictions stay as they are.
-        node: The node.
+        node: The node; the graph if the networks are of whole graphs.
         task: `"classification"`, `"multilabel"` or `"regression"`.
         averaged: Whether the outputs are those of an ensemble.
         temperature: The softmax temperature of the outputs.
         choose: Gets the scores of world 0, [outputs]; gives the number of the output to explain,
             and of one to compare it with, or `None`.
     """
-    fields = [neighbourhood(p.graph, torch.tensor([node]), num_hops(p.model)) for p in parts]
+    fields = [part.field(node) for part in parts]
     with threads_for(fields):
         return _contributions(
             parts,
@@ -133,7 +138,7 @@ def _contributions(
     choose: Any,
 ) -> Contributions:
     differences = Differences(torch.tensor(REFERENCE))
-    runs = [_run(*one, node, differences) for one in zip(parts, fields, strict=True)]
+    runs = [_run(*one, differences) for one in zip(parts, fields, strict=True)]
     outputs = [scores for scores, *_ in runs]
     scores = joined_scores(
         outputs,
@@ -153,16 +158,19 @@ def _contributions(
         of_z, of_mask = (_or_zero(next(slopes), leaf) for leaf in (z, mask))
         slope = of_z[NO_FEATURES]
         change = (z[0] - z[NO_FEATURES]).detach()
+        roots = worlds.field.reach[0]
         places = []
         for grid in grids:
-            of_grid = _or_zero(next(slopes), grid)[NO_FEATURES, 0]
-            places.append(of_grid * (grid[0, 0] - grid[NO_FEATURES, 0]).detach())
+            of_grid = _or_zero(next(slopes), grid)[NO_FEATURES, :roots]
+            places.append(of_grid * (grid[0, :roots] - grid[NO_FEATURES, :roots]).detach())
         found.append(
             Share(
                 part,
                 worlds.field,
                 worlds.chosen,
-                places,
+                places[: len(worlds.grids)],
+                worlds.read,
+                places[len(worlds.grids) :],
                 (slope * change).sum(1),
                 of_mask[2:].mean(0),  # each factor is as far from the next
                 slope,
@@ -199,16 +207,16 @@ def feature_contributions(
 
 
 def _run(
-    part: Part, field: Neighbourhood, node: int, differences: Differences
+    part: Part, field: Neighbourhood, differences: Differences
 ) -> tuple[Tensor, Worlds, Tensor, Tensor, list[Tensor]]:
     with torch.no_grad():
         made, empty = embed(part.model, field.graph.features())
     z = torch.stack([made, empty] + [made] * len(FACTORS)).requires_grad_()
     factors = torch.tensor([1.0, 1.0, *FACTORS], dtype=z.dtype)
     mask = factors[:, None].repeat(1, field.graph.num_edges).requires_grad_()
-    worlds = Worlds(field, differences, mask, part.statistics(node))
+    worlds = Worlds(field, differences, mask, part.statistics(int(field.nodes[0])))
     scores = worlds.scores(part.model, z)[:, 0]
-    return scores, worlds, z, mask, worlds.grids
+    return scores, worlds, z, mask, [*worlds.grids, *worlds.read_grids]
 
 
 def log_odds(

@@ -43,6 +43,9 @@ def find_changes(explainer: NodeExplainer, node: int, found: Contributions) -> d
             "features": {"changes": None, "reason": reason},
         }
     trial = Trial(explainer, node, found)
+    if explainer.unit == "graph":
+        reason = "columns are changed for models of nodes only"
+        return {"edges": _edges(trial), "features": {"changes": None, "reason": reason}}
     return {"edges": _edges(trial), "features": find_feature_change(trial)}
 
 
@@ -51,7 +54,7 @@ class Trial:
 
     Args:
         explainer: Of the model.
-        node: The node.
+        node: The node, or the whole graph.
         found: The contributions to its prediction, whose neighbourhoods are used.
 
     Attributes:
@@ -88,8 +91,9 @@ class Trial:
         outputs = []
         with torch.no_grad():
             for share in self.shares:
-                field = _without(share, pairs)
-                worlds = Worlds(field, ONE_WORLD, statistics=share.part.statistics(self.node))
+                field = self.explainer.with_made_features(_without(share, pairs))
+                statistics = share.part.statistics(int(field.nodes[0]))
+                worlds = Worlds(field, ONE_WORLD, statistics=statistics)
                 made, _ = embed(share.part.model, field.graph.features())
                 outputs.append(worlds.scores(share.part.model, made[None])[:, 0])
         return self._join(outputs, ONE_WORLD)[0]
@@ -145,7 +149,8 @@ def _edges(trial: Trial) -> dict[str, Any]:
     ranked = _candidates(trial.shares)
     candidates = ranked[:CANDIDATES]
     if not candidates:
-        return {"remove": None, "reason": "the node has no neighbours"}
+        has_none = {"node": "the node has no neighbours", "graph": "the graph has no edges"}
+        return {"remove": None, "reason": has_none[trial.explainer.unit]}
     together = trial.changed(trial.without_edges(candidates))
     singles = []
     # If all of them together are not enough, hardly one of them is.
@@ -158,7 +163,8 @@ def _edges(trial: Trial) -> dict[str, Any]:
         if not together:
             tried = f"the {len(candidates)} edges that count most"
             if len(candidates) == len(ranked):
-                tried = "all edges of its neighbourhood"
+                whole = {"node": "its neighbourhood", "graph": "the graph"}
+                tried = f"all edges of {whole[trial.explainer.unit]}"
             return {"remove": None, "reason": f"removing {tried} is not enough"}
         order = trial.margin(torch.stack(singles)).argsort(stable=True).tolist()
         ordered = [candidates[place] for place in order]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from torch import Tensor
 from torch.nn import Module
 
@@ -21,7 +20,7 @@ from lgcn.explain.contributions import (
 )
 from lgcn.explain.edge_importance import MaskedEdges
 from lgcn.explain.explanation import Explanation
-from lgcn.explain.neighbourhood import neighbourhood, num_hops
+from lgcn.explain.neighbourhood import Neighbourhood
 from lgcn.explain.parts import fixed_parts, network_parts, on_cpu
 from lgcn.explain.report_lists import by_column, by_edge, by_node, selections
 from lgcn.explain.selection import as_numbers
@@ -29,6 +28,7 @@ from lgcn.graph import Graph
 from lgcn.training.calibration import confidence, decide, probabilities
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.portfolio.ensemble import Ensemble
+from lgcn.utils.choices import Unit
 
 if TYPE_CHECKING:
     from lgcn.tables.encoder import FeatureEncoder
@@ -56,6 +56,8 @@ class NodeExplainer:
             (default: the more likely class)
     """
 
+    unit: ClassVar[Unit] = "node"  # what is explained
+
     def __init__(
         self,
         model: Module,
@@ -72,12 +74,13 @@ class NodeExplainer:
             raise UsageError(f"{graph.name} has no features (x), which the model needs")
         self.model = model = on_cpu(model)
         self.graph = graph.to("cpu")
-        self.spec = _spec_of(model, graph) if spec is None else spec
+        self.spec = spec_of(model, graph) if spec is None else spec
         self.encoder = graph.encoder if encoder is None else encoder
         if columns is None and not isinstance(model, Ensemble):
             columns = Columns.of(graph.num_features, self.encoder, self.spec.structure)
-        self.parts = network_parts(model, self.graph, columns)
-        self.node_id = _ids_of(graph) if node_id is None else node_id
+        of_graphs = self.unit == "graph"
+        self.parts = network_parts(model, self.graph, columns, of_graphs=of_graphs)
+        self.node_id = ids_of(graph) if node_id is None else node_id
         self.averaged = isinstance(model, Ensemble)
         self.temperature = temperature
         self.threshold = threshold
@@ -94,7 +97,7 @@ class NodeExplainer:
         """Explains nodes, each on its own: the others in the call change nothing.
 
         Args:
-            nodes: Node numbers.
+            nodes: Node numbers; those of graphs for `GraphExplainer`.
             target: The class or label to explain, by name. (default: what is predicted; if a node
                 can have several labels, the likeliest)
             against: The class to compare with, for "why this and not that".
@@ -106,11 +109,22 @@ class NodeExplainer:
             raise UsageError(f"target and against must differ, got {target!r} for both")
         numbers = as_numbers(nodes).tolist()
         for number in numbers:
-            if not 0 <= number < self.graph.num_nodes:
-                raise UsageError(
-                    f"nodes must lie between 0 and {self.graph.num_nodes - 1}, got {number}"
-                )
+            self._check(number)
         return [self._explain(number, wanted, other, counterfactual) for number in numbers]
+
+    @property
+    def count(self) -> int:
+        """How many nodes or graphs can be explained."""
+        return self.graph.num_nodes
+
+    def name_of(self, number: int) -> Any:
+        """The user's id of what is explained."""
+        return self.node_id(number)
+
+    def _check(self, number: int) -> None:
+        """Raises UsageError if there is nothing of that number to explain."""
+        if not 0 <= number < self.count:
+            raise UsageError(f"{self.unit}s must lie between 0 and {self.count - 1}, got {number}")
 
     def contributions(
         self, node: int, target: int | None = None, against: int | None = None
@@ -130,6 +144,7 @@ class NodeExplainer:
                 raise UsageError(f"against must differ from the explained class, got {name!r}")
             return chosen, against
 
+        self._check(node)
         return contributions(
             self.parts,
             self.fixed,
@@ -162,7 +177,7 @@ class NodeExplainer:
         if thorough and self.spec.task != "classification":
             raise UsageError(f"thorough is for classes, got a model for {self.spec.task}")
         (part,) = self.parts
-        field = neighbourhood(part.graph, torch.tensor([node]), num_hops(part.model))
+        field = part.field(node)
         with threads_for([field]):
             worlds = MaskedEdges(part, field, node)
             importance = worlds.importance(
@@ -192,7 +207,7 @@ class NodeExplainer:
         scale = self.spec.target_scale if self.spec.task == "regression" else 1.0
         shift = self.spec.target_mean if self.spec.task == "regression" else 0.0
         predicted, sure = self.prediction(scores)
-        selected, units = selections(found, scale, self.node_id)
+        selected, readouts, units = selections(found, scale, self.node_id)
         values = [float(number) * scale + shift for number in found.explained]
         changes = None
         if counterfactual:
@@ -200,7 +215,7 @@ class NodeExplainer:
 
             changes = find_changes(self, node, found)
         return Explanation(
-            node=self.node_id(node),
+            node=self.name_of(node),
             predicted=predicted,
             confidence=sure,
             explained=self._name(chosen),
@@ -216,7 +231,16 @@ class NodeExplainer:
             nodes_read=max(len(share.field.nodes) for share in found.shares),
             counterfactual=changes,
             notes=self._notes(found),
+            unit=self.unit,
+            readouts=readouts,
         )
+
+    def with_made_features(self, field: Neighbourhood) -> Neighbourhood:
+        """A field whose edges were changed, with the features that the model makes of them.
+
+        Those of a node's neighbourhood stay as they are: they may depend on the whole graph.
+        """
+        return field
 
     @property
     def given_features(self) -> int:
@@ -333,7 +357,8 @@ def explain_nodes(
     return explainer.explain(nodes, target=target, against=against, counterfactual=counterfactual)
 
 
-def _spec_of(model: Module, graph: Graph) -> ModelSpec:
+def spec_of(model: Module, graph: Graph) -> ModelSpec:
+    """What a model was built for, as far as it and the graph tell."""
     if isinstance(model, Ensemble):
         return model.parts[0].spec
     layer: Any = getattr(model, "classifier", None)
@@ -343,7 +368,8 @@ def _spec_of(model: Module, graph: Graph) -> ModelSpec:
     return ModelSpec(graph.num_features, outputs, graph.task, names if known else None)
 
 
-def _ids_of(graph: Graph) -> Callable[[int], Any]:
+def ids_of(graph: Graph) -> Callable[[int], Any]:
+    """Names nodes by the ids that the graph holds, else by their numbers."""
     ids = graph.node_ids
     if ids is None:
         return int

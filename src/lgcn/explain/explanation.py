@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
+
+from lgcn.utils.choices import Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a network predicts what it predicts for one node.
+    """Why a network predicts what it predicts for one node, or for one whole graph.
 
     The score of a class or label is the logarithm of its odds, log(p / (1 - p)), where p is its
     probability; that of a regression is the predicted number. Contributions of the columns, and
@@ -20,8 +22,12 @@ class Explanation:
     no node hears of another one, in both cases with the neighbours that the LGCLs selected as they
     are.
 
+    For a whole graph, nodes and edges are those of the graph, named within it, and have no `hops`.
+    In `selected`, an LGCL's places are those of all nodes together: `k` ranks times `features` for
+    each.
+
     Args:
-        node: The user's id of the node, or its number.
+        node: The user's id of the node or the graph, or its number.
         predicted: The predicted class, the labels as `"a;b"`, or the number.
         confidence: Probability of the prediction; `None` for a regression.
         explained: The class or label whose score is explained; `"value"` for a regression.
@@ -44,6 +50,10 @@ class Explanation:
             has the edges to `remove`, `features` the `changes`, both with the prediction then.
             Either is `None`, with a `reason`, if nothing was found.
         notes: What else to know, such as parts of an ensemble that are not explained.
+        unit: What is explained, `"node"` or `"graph"`. (default: `"node"`)
+        readouts: For a graph, one entry per read-out that selects nodes: `readout` (its name),
+            `level` (0 for the embedding, else the LGCL that it reads), and as in `selected` `k`,
+            `features`, `filled` and `neighbours`.
     """
 
     node: Any
@@ -62,6 +72,8 @@ class Explanation:
     nodes_read: int
     counterfactual: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    unit: Unit = "node"
+    readouts: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
         """The fields as a dictionary that JSON can hold.
@@ -69,13 +81,15 @@ class Explanation:
         Args:
             top: Entries that each list keeps, largest first. (default: all)
         """
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
         found["notes"] = list(self.notes)
         for name in ("by_node", "by_edge", "by_column"):
             found[name] = found[name][:top]
-        found["selected"] = [
-            {**layer, "neighbours": layer["neighbours"][:top]} for layer in self.selected
-        ]
+        for name in ("selected", "readouts"):
+            found[name] = [{**one, "neighbours": one["neighbours"][:top]} for one in found[name]]
+        if found.pop("unit") == "graph":
+            return {"graph": found.pop("node"), **found}
+        del found["readouts"]
         return found
 
     def table(self) -> pa.Table:
@@ -83,11 +97,11 @@ class Explanation:
 
         | column | content |
         |---|---|
-        | `node` | the explained node |
-        | `kind` | `column`, `feature`, `node`, `edge` or `selected` |
+        | `node` | the explained node; for a whole graph, `graph` |
+        | `kind` | `column`, `feature`, `node`, `edge`, `selected`, or `readout` with its name |
         | `name` | the column, feature or neighbour; of an edge its source |
         | `target` | of an edge its target |
-        | `layer` | of a selection its LGCL |
+        | `layer` | of a selection its LGCL; of a read-out's the LGCL it reads, 0 for none |
         | `count` | of a selection how many places the neighbour fills |
         | `contribution` | to the score |
         """
@@ -105,13 +119,15 @@ class Explanation:
         for entry in self.by_edge:
             ends = {"name": str(entry["source"]), "target": str(entry["target"])}
             rows.append({"kind": "edge", **ends, **_only(entry)})
-        for layer in self.selected:
+        selections = [("selected", layer["layer"], layer) for layer in self.selected]
+        selections += [(f"readout {one['readout']}", one["level"], one) for one in self.readouts]
+        for kind, number, layer in selections:
             for entry in layer["neighbours"]:
-                named = {"name": str(entry["node"]), "layer": layer["layer"]}
-                rows.append({"kind": "selected", **named, "count": entry["count"], **_only(entry)})
+                named = {"name": str(entry["node"]), "layer": number}
+                rows.append({"kind": kind, **named, "count": entry["count"], **_only(entry)})
         schema = pa.schema(
             [
-                ("node", pa.string()),
+                (self.unit, pa.string()),
                 ("kind", pa.string()),
                 ("name", pa.string()),
                 ("target", pa.string()),
@@ -120,10 +136,10 @@ class Explanation:
                 ("contribution", pa.float64()),
             ]
         )
-        return pa.Table.from_pylist([{"node": str(self.node), **row} for row in rows], schema)
+        return pa.Table.from_pylist([{self.unit: str(self.node), **row} for row in rows], schema)
 
     def svg(self) -> str:
-        """A picture of the neighbourhood, as the text of an SVG file."""
+        """A picture of the neighbourhood or the graph, as the text of an SVG file."""
         from lgcn.explain.picture import draw
 
         return draw(self)

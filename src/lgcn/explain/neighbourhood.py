@@ -16,6 +16,7 @@ from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.neighbour_layers import NeighbourLayer
+from lgcn.nn.pooling.kept import offsets_of_graphs
 from lgcn.ops.reference import row_of_entry
 
 # Entries of the adjacency up to which a neighbourhood is cut out. The networks hold a few hundred
@@ -90,6 +91,29 @@ def neighbourhood(graph: Graph, roots: Tensor, hops: int) -> Neighbourhood:
         name=graph.name,
     )
     return Neighbourhood(part, nodes, entry, tuple(reach.tolist()))
+
+
+def whole_graph(graphs: Graph, number: int, hops: int) -> Neighbourhood:
+    """One of several graphs, of which each layer computes all nodes.
+
+    Args:
+        graphs: The graphs side by side; without `ptr`, it is one graph.
+        number: The number of the graph.
+        hops: The number of hops that the network sees.
+    """
+    rowptr, ptr = graphs.rowptr, offsets_of_graphs(graphs)
+    first, last = ptr[number : number + 2].tolist()
+    start, stop = rowptr[[first, last]].tolist()
+    nodes, entry = torch.arange(first, last), torch.arange(start, stop)
+    part = Graph._trusted(
+        rowptr[first : last + 1] - start,
+        graphs.col[start:stop] - first,
+        x=None if graphs.x is None else graphs.features(nodes),
+        edge_weight=None if graphs.edge_weight is None else graphs.edge_weight[start:stop],
+        degree=None if graphs.degree is None else graphs.degree[first:last],
+        name=graphs.name,
+    )
+    return Neighbourhood(part, nodes, entry, (len(nodes),) * (hops + 1))
 
 
 def _degrees(graph: Graph, nodes: Tensor, counts: Tensor) -> Tensor:

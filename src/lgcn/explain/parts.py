@@ -12,7 +12,8 @@ from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.explain.columns import Columns
-from lgcn.explain.worlds import NETWORKS, Statistics
+from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops, whole_graph
+from lgcn.explain.worlds import GRAPH_NETWORKS, NETWORKS, Statistics
 from lgcn.graph import Graph
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.whole_graph import predict
@@ -37,6 +38,17 @@ class Part:
     weight: float = 1.0
     temperature: float = 1.0
     _statistics: dict[int, Statistics] = field(default_factory=dict, repr=False)
+
+    def field(self, number: int) -> Neighbourhood:
+        """What the scores of a node, or of a whole graph, depend on.
+
+        Args:
+            number: The number of the node or graph.
+        """
+        hops = num_hops(self.model)
+        if isinstance(self.model, GRAPH_NETWORKS):
+            return whole_graph(self.graph, number, hops)
+        return neighbourhood(self.graph, torch.tensor([number]), hops)
 
     def statistics(self, node: int) -> Statistics:
         """Means and variances of batch norms that have no running ones, computed once.
@@ -67,18 +79,30 @@ def on_cpu(model: Module) -> Module:
     return copy.deepcopy(model).cpu()
 
 
-def network_parts(model: Module, graph: Graph, columns: Columns | None = None) -> list[Part]:
+def network_parts(
+    model: Module, graph: Graph, columns: Columns | None = None, *, of_graphs: bool = False
+) -> list[Part]:
     """The networks of a model, those that count most first.
 
     Args:
         model: A network or an ensemble.
         graph: The graph as the model takes it.
         columns: The names of the features. (default: their numbers)
+        of_graphs: Whether whole graphs are explained. (default: `False`)
     """
+    if of_graphs and not isinstance(model, GRAPH_NETWORKS):
+        raise UsageError(
+            f"a {type(model).__name__} cannot be explained; of models of whole graphs, a GraphLGCN "
+            "can"
+        )
     if any(module.training for module in model.modules()):  # to set it takes longer
         model.eval()
     if not isinstance(model, Ensemble):
-        if not isinstance(model, NETWORKS):
+        if not of_graphs and isinstance(model, GRAPH_NETWORKS):
+            raise UsageError(
+                f"a {type(model).__name__} predicts whole graphs: use lgcn.explain.GraphExplainer"
+            )
+        if not of_graphs and not isinstance(model, NETWORKS):
             raise UsageError(
                 f"a {type(model).__name__} cannot be explained; an LGCN, a ResidualLGCN and an "
                 "ensemble with one of them can"

@@ -1,4 +1,7 @@
-"""An explanation as a picture: the node in the middle, the neighbours that mattered around it."""
+"""An explanation as a picture: the node in the middle, the neighbours that mattered around it.
+
+A whole graph is drawn by its edges instead, see `lgcn.explain.layout`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,19 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
+from lgcn.explain.layout import spring_layout
+
 if TYPE_CHECKING:
     from lgcn.explain.explanation import Explanation
 
 NODES = 16  # nodes around the middle, at most
+GRAPH_NODES = 40  # nodes of a whole graph, at most
 COLUMNS = 8
 LAYERS = 3  # LGCLs whose selections are drawn
+SELECTIONS = 4  # LGCLs and read-outs of a graph whose selections are drawn
 WIDTH, HEIGHT = 960, 640
 CENTRE = (300, 320)
+FRAME = (50, 90, 530, 555)  # left, top, right and bottom of a whole graph
 RINGS = (0, 135, 210, 255)  # distance from the middle by hops
 
 # Blue and orange differ for all common kinds of colour vision; + and - say the same.
@@ -34,9 +42,11 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def draw(found: Explanation) -> str:
     """The text of an SVG file, which needs no other file."""
-    nodes = _drawn_nodes(found)
-    places = _places(nodes, found)
-    title = f"Why {_text(found.node)} is predicted as {_text(_short(found.predicted, 40))}"
+    whole = found.unit == "graph"
+    nodes = found.by_node[:GRAPH_NODES] if whole else _drawn_nodes(found)
+    places = _graph_places(nodes, found) if whole else _places(nodes, found)
+    what = f"{'graph ' if whole else ''}{found.node}"
+    title = f"Why {_text(what)} is predicted as {_text(_short(found.predicted, 40))}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'width="{WIDTH}" height="{HEIGHT}" aria-labelledby="title desc">',
@@ -49,13 +59,13 @@ def draw(found: Explanation) -> str:
     ]
     parts += [
         f'<circle class="ring" cx="{CENTRE[0]}" cy="{CENTRE[1]}" r="{radius}"/>'
-        for radius in sorted({_radius(entry["hops"]) for entry in nodes if entry["hops"]})
+        for radius in sorted({_radius(entry["hops"]) for entry in nodes if entry.get("hops")})
     ]
     parts += _edges(found, places)
     parts += _circles(nodes, places, found)
     parts += _columns(found)
     parts += _layers(found)
-    parts += _legend()
+    parts += _legend(_hint(found))
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -89,6 +99,25 @@ def _places(nodes: list[dict[str, Any]], found: Explanation) -> dict[Any, tuple[
                 CENTRE[1] - radius * math.cos(turn),
             )
     return places
+
+
+def _graph_places(
+    nodes: list[dict[str, Any]], found: Explanation
+) -> dict[Any, tuple[float, float]]:
+    """Where each node of a graph is drawn: near those that it is joined to."""
+    # In the order of the graph and not of the contributions, so that only the edges matter.
+    names = sorted((one["node"] for one in nodes), key=lambda name: (len(str(name)), str(name)))
+    number = {name: place for place, name in enumerate(names)}
+    edges = [
+        (number[one["source"]], number[one["target"]])
+        for one in found.by_edge
+        if one["source"] in number and one["target"] in number
+    ]
+    left, top, right, bottom = FRAME
+    return {
+        name: (left + (right - left) * x, top + (bottom - top) * y)
+        for name, (x, y) in zip(names, spring_layout(len(names), sorted(edges)), strict=True)
+    }
 
 
 def _radius(hops: int) -> int:
@@ -131,7 +160,7 @@ def _circles(
             + (
                 f'<circle class="own" style="fill:none" stroke-width="2.5" cx="{x:.1f}" '
                 f'cy="{y:.1f}" r="{size + 4:.1f}"/>'
-                if one["hops"] == 0
+                if one.get("hops") == 0
                 else ""
             )
             + f'<text class="on" x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle">{sign}</text>'
@@ -165,15 +194,20 @@ def _layers(found: Explanation) -> list[str]:
     """For each LGCL, of how many features each neighbour has the largest value."""
     left, top, width = 600, 330, 330
     parts = []
-    for layer in found.selected[:LAYERS]:
-        places = layer["k"] * layer["features"]
-        head = f"LGCL {layer['layer']}: who has the largest value of {layer['features']} features"
+    layers = found.selected[:LAYERS] if found.unit == "node" else _all_selections(found)
+    for layer in layers:
+        places, features = layer["k"] * layer["features"], layer["features"]
+        head = f"LGCL {layer.get('layer')}: who has the largest value of {features} features"
+        if found.unit == "graph":  # of an LGCL, the places are those of all nodes
+            head = layer["title"]
+            places = layer["filled"]
+            features = max(sum(one["first"] for one in layer["neighbours"]), 1)
         parts.append(f'<text class="ink" x="{left}" y="{top}">{_text(head)}</text>')
         x = float(left)
         names = []
         ranked = sorted(layer["neighbours"], key=lambda one: -one["first"])
         for number, one in enumerate(ranked):
-            length = width * one["first"] / layer["features"]
+            length = width * one["first"] / features
             tip = f"{one['node']}: {one['count']} of {places} places, {one['first']} at rank 1"
             shade = 0.95 - 0.6 * (number % 4) / 3
             parts.append(
@@ -181,7 +215,7 @@ def _layers(found: Explanation) -> list[str]:
                 f'width="{max(length - 1, 0.5):.1f}" height="16"><title>{_text(tip)}</title></rect>'
             )
             if number < 3:
-                names.append(f"{_short(one['node'], 12)} {one['first'] / layer['features']:.0%}")
+                names.append(f"{_short(one['node'], 12)} {one['first'] / features:.0%}")
             x += length
         if x < left + width - 1:
             parts.append(
@@ -198,7 +232,34 @@ def _layers(found: Explanation) -> list[str]:
     return parts
 
 
-def _legend() -> list[str]:
+def _all_selections(found: Explanation) -> list[dict[str, Any]]:
+    """The LGCLs of a graph, then its read-outs: the last ones, which read what was made of all."""
+    layers = [
+        {**one, "title": f"LGCL {one['layer']}: whose values come first, over all nodes"}
+        for one in found.selected[:LAYERS]
+    ]
+    read = [
+        {**one, "title": f"Read-out {one['readout']} of {_reads(one)}: whose values come first"}
+        for one in found.readouts
+    ]
+    return layers + read[len(read) - max(0, SELECTIONS - len(layers)) :]
+
+
+def _reads(readout: dict[str, Any]) -> str:
+    return "the embedding" if readout["level"] == 0 else f"LGCL {readout['level']}"
+
+
+def _hint(found: Explanation) -> str:
+    """How the picture is to be read."""
+    text = "Larger circles and thicker lines contribute more."
+    if found.unit == "node":
+        return f"{text} Rings: 1, 2, 3 or more hops."
+    if len(found.by_node) > GRAPH_NODES:
+        text += f" Drawn: the {GRAPH_NODES} of {len(found.by_node)} nodes that contribute most."
+    return text
+
+
+def _legend(hint: str) -> list[str]:
     y = HEIGHT - 22
     return [
         f'<circle class="plus" cx="30" cy="{y}" r="8"/><text class="on" x="30" y="{y + 5}" '
@@ -206,7 +267,7 @@ def _legend() -> list[str]:
         f'</text><circle class="minus" cx="140" cy="{y}" r="8"/><text class="on" x="140" '
         f'y="{y + 5}" text-anchor="middle">\u2212</text><text class="ink small" x="154" '
         f'y="{y + 4}">speaks against it</text><text class="soft small" x="270" y="{y + 4}">'
-        "Larger circles and thicker lines contribute more. Rings: 1, 2, 3 or more hops.</text>"
+        f"{_text(hint)}</text>"
     ]
 
 
@@ -229,7 +290,9 @@ def _subtitle(found: Explanation) -> str:
 
 
 def _description(found: Explanation, nodes: list[dict[str, Any]]) -> str:
-    named = ", ".join(f"{one['node']} ({one['contribution']:+.3g})" for one in nodes if one["hops"])
+    # A node itself is named in the title.
+    others = [one for one in nodes if one.get("hops") != 0]
+    named = ", ".join(f"{one['node']} ({one['contribution']:+.3g})" for one in others)
     columns = ", ".join(
         f"{one['column']} ({one['contribution']:+.3g})" for one in found.by_column[:3]
     )

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from lgcn.explain.columns import Columns
 from lgcn.explain.contributions import Contributions, Share
+from lgcn.explain.worlds import GRAPH_NETWORKS, Chosen
+from lgcn.nn.readout import KLargestReadout, SimpleReadout, SortPooling
 from lgcn.nn.residual import ResidualLGCN
 
 DETAILED = 20  # nodes, largest first, whose columns are listed
@@ -17,6 +19,11 @@ PLACES = 5  # strongest places of a selected neighbour
 DRIVERS = 3  # columns that are listed per node and per hidden unit
 
 NodeId = Callable[[int], Any]
+_READOUTS: dict[type, str] = {
+    SimpleReadout: "max",
+    KLargestReadout: "k_largest",
+    SortPooling: "sort",
+}
 
 
 def by_node(found: Contributions, scale: float, node_id: NodeId) -> list[dict[str, Any]]:
@@ -113,61 +120,89 @@ def by_column(found: Contributions, scale: float) -> list[dict[str, Any]]:
 
 def selections(
     found: Contributions, scale: float, node_id: NodeId
-) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-    """What each LGCL selected for the node, and the columns that drive the hidden units named."""
-    share = next((share for share in found.shares if share.chosen), None)
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, list[str]]]:
+    """What LGCLs and read-outs selected, and the columns that drive the hidden units named.
+
+    LGCLs select for the explained node, or for all nodes of a graph.
+    """
+    share = next((share for share in found.shares if share.chosen or share.read), None)
     if share is None:
-        return [], {}
+        return [], [], {}
     layers: list[dict[str, Any]] = []
     named: dict[str, int | None] = {}
     for number, (chosen, places) in enumerate(zip(share.chosen, share.places, strict=True), 1):
+
+        def name_unit(unit: int, number: int = number) -> str:
+            name, column = _unit_name(share, number, unit)
+            named[name] = column
+            return name
+
         conv = chosen.layer
-        node, value = chosen.node[0], chosen.value[0]
-        added = places[1 : conv.k + 1] * scale
-        neighbours = []
-        for local in torch.unique(node).tolist():
-            if local < 0:
-                continue
-            here = node == local
-            strongest = (
-                torch.where(here, added.abs(), -1.0)
-                .flatten()
-                .argsort(descending=True, stable=True)[: min(PLACES, int(here.sum()))]
-            )
-            listed = []
-            for place in strongest.tolist():
-                rank, unit = divmod(place, conv.in_channels)
-                name, column = _unit_name(share, number, unit)
-                named[name] = column
-                listed.append(
-                    {
-                        "feature": name,
-                        "rank": rank + 1,
-                        "value": float(value[rank, unit]),
-                        "contribution": float(added[rank, unit]),
-                    }
-                )
-            neighbours.append(
+        added = places[:, 1 : conv.k + 1] * scale
+        layers.append({"layer": number, **_selected(chosen, added, name_unit, node_id)})
+    read = []
+    for chosen, places in zip(share.read, share.read_places, strict=True):
+
+        def name_read(unit: int, level: int = chosen.level) -> str:
+            name = f"LGCL {level}, unit {unit}" if level else f"unit {unit}"
+            named[name] = None if level else unit
+            return name
+
+        entry = _selected(chosen, places * scale, name_read, node_id)
+        read.append({"readout": _READOUTS[type(chosen.layer)], "level": chosen.level, **entry})
+    units = {name: _drivers(share, unit) for name, unit in named.items() if unit is not None}
+    return layers, read, units
+
+
+def _selected(
+    chosen: Chosen, added: Tensor, name_unit: Callable[[int], str], node_id: NodeId
+) -> dict[str, Any]:
+    """Who fills the places of a selection, those that fill most first.
+
+    Args:
+        chosen: What was selected.
+        added: What each place adds, [rows, k, features]; the other rows are not listed.
+        name_unit: Names a feature.
+        node_id: Names a node.
+    """
+    rows = min(len(added), len(chosen.node))
+    node, value = chosen.node[:rows].flatten(), chosen.value[:rows].flatten()
+    _, k, features = chosen.node.shape
+    added = added.flatten()
+    order = node.argsort(stable=True)
+    locals_, counts = torch.unique_consecutive(node[order], return_counts=True)
+    neighbours = []
+    for local, here in zip(locals_.tolist(), torch.split(order, counts.tolist()), strict=True):
+        if local < 0:  # zeros that were filled in
+            continue
+        strongest = here[added[here].abs().argsort(descending=True, stable=True)[:PLACES]]
+        listed = []
+        for place in strongest.tolist():
+            rank, unit = divmod(place % (k * features), features)
+            listed.append(
                 {
-                    "node": node_id(int(share.field.nodes[local])),
-                    "count": int(here.sum()),
-                    "first": int(here[0].sum()),
-                    "contribution": float(added[here].sum()),
-                    "places": listed,
+                    "feature": name_unit(unit),
+                    "rank": rank + 1,
+                    "value": float(value[place]),
+                    "contribution": float(added[place]),
                 }
             )
-        neighbours.sort(key=lambda entry: (-entry["count"], -entry["first"]))
-        layers.append(
+        neighbours.append(
             {
-                "layer": number,
-                "k": conv.k,
-                "features": conv.in_channels,
-                "filled": int((node >= 0).sum()),
-                "neighbours": neighbours,
+                "node": node_id(int(chosen.nodes[local])),
+                "count": len(here),
+                "first": int((here % (k * features) < features).sum()),
+                "contribution": float(added[here].sum()),
+                "places": listed,
             }
         )
-    units = {name: _drivers(share, unit) for name, unit in named.items() if unit is not None}
-    return layers, units
+    neighbours.sort(key=lambda entry: (-entry["count"], -entry["first"]))
+    return {
+        "k": k,
+        "features": features,
+        "filled": int((node >= 0).sum()),
+        "neighbours": neighbours,
+    }
 
 
 def _unit_name(share: Share, layer: int, unit: int) -> tuple[str, int | None]:
@@ -179,7 +214,8 @@ def _unit_name(share: Share, layer: int, unit: int) -> tuple[str, int | None]:
     if unit < width:
         return f"unit {unit}", unit
     unit -= width
-    for number, (before, _) in enumerate(model.lgcls(), 1):
+    convs = model.layers if isinstance(model, GRAPH_NETWORKS) else [one for one, _ in model.lgcls()]
+    for number, before in enumerate(convs, 1):
         if unit < before.out_channels:
             return f"LGCL {number}, unit {unit}", None
         unit -= before.out_channels

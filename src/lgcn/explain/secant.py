@@ -18,14 +18,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Function = Callable[[Tensor], Tensor]
+# Functions of positive numbers that look alike at any scale: near zero they bend sharply.
+POWERS = (torch.log, torch.rsqrt, torch.reciprocal)
 
 
 class _Secant(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, reference: Tensor, function: Function, smooth: bool) -> Tensor:
+    def forward(
+        ctx: Any, z: Tensor, reference: Tensor, function: Function, width: float | None
+    ) -> Tensor:
         out = function(z)
         ctx.save_for_backward(z, out, reference)
-        ctx.function, ctx.smooth = function, smooth
+        ctx.function, ctx.width = function, width
         return out
 
     @staticmethod
@@ -34,7 +38,8 @@ class _Secant(torch.autograd.Function):
         before = z[reference]
         change, rise = z - before, out - out[reference]
         # Rounding makes the quotient of two small differences useless; the tangent is exact there.
-        limit = torch.finfo(z.dtype).eps ** (1 / 3) * (1 + before.abs()) if ctx.smooth else 0
+        small = torch.finfo(z.dtype).eps ** (1 / 3)
+        limit = 0 if ctx.width is None else small * (ctx.width + before.abs())
         near = change.abs() <= limit
         slope = rise / torch.where(near, 1, change)
         if bool(near.any()):
@@ -84,9 +89,11 @@ class Differences:
             function: Maps a tensor to one of the same shape, each value on its own.
             z: [worlds, ...]
         """
-        smooth = function not in (F.relu, leaky_relu)
+        # The width of what a tangent fits: none at a corner, in proportion to z for a power.
+        width = 0.0 if function in POWERS else 1.0
+        has_corner = function in (F.relu, leaky_relu)
         apply: Any = _Secant.apply
-        out: Tensor = apply(z, self.reference, function, smooth)
+        out: Tensor = apply(z, self.reference, function, None if has_corner else width)
         return out
 
     def product(self, left: Tensor, right: Tensor) -> Tensor:
@@ -99,7 +106,7 @@ class Differences:
         """`torch.nn.functional.layer_norm` over the last dimension."""
         centred = z - z.mean(-1, keepdim=True)
         variance = self.product(centred, centred).mean(-1, keepdim=True)
-        inverse = self.secant(lambda v: (v + eps).rsqrt(), variance)
+        inverse = self.secant(torch.rsqrt, variance + eps)
         return self.product(centred, inverse) * weight + bias
 
     def log_sum_exp(self, z: Tensor) -> Tensor:

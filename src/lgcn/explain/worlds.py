@@ -8,7 +8,7 @@ LGCLs select is decided in world 0 and holds in all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -16,25 +16,38 @@ from torch import Tensor
 from torch.nn import Identity, LayerNorm, Module
 
 from lgcn.errors import UsageError
+from lgcn.explain.messages import (
+    Entries,
+    add_up,
+    convolve,
+    largest_messages,
+    row_weights,
+    stacked,
+    taken_from,
+)
 from lgcn.explain.neighbourhood import Neighbourhood
+from lgcn.explain.pooled import kept, merged
 from lgcn.explain.secant import Derivatives, Differences, leaky_relu
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.gcn_layer import GCNLayer
-from lgcn.nn.grid_cnn import Activation, GridCNN, GridConv, SharedKernel, grid_convolution
+from lgcn.nn.graph_lgcn import GraphLGCN
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMean
+from lgcn.nn.pooling import ClusterPooling, SAGPooling, TopKPooling
+from lgcn.nn.readout import JoinedReadout, SimpleReadout, SortPooling
 from lgcn.nn.residual import ResidualLGCN
 from lgcn.nn.rows import AdjacencyOptions
-from lgcn.ops import k_largest, spmm
-from lgcn.ops.k_largest import k_largest_grid
+from lgcn.ops import spmm
+from lgcn.ops.k_largest import Zeros, k_largest_grid
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import trust
 
 # Mean and variance over all nodes of the graph, of batch norms without running statistics.
 Statistics = dict[Module, tuple[Tensor, Tensor]]
 NETWORKS = (LGCN, ResidualLGCN)
+GRAPH_NETWORKS = (GraphLGCN,)  # those of whole graphs
 # Messages of all worlds from which on the kernels of `lgcn.ops` are faster than plain torch, which
 # starts faster. They need ordinary gradients.
 FUSED_FROM = 5000
@@ -42,28 +55,24 @@ FUSED_FROM = 5000
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an LGCL selected.
+    """What an LGCL or a read-out selected.
 
     Args:
-        layer: The LGCL.
+        layer: The LGCL or the read-out.
         node: The node of each value, [rows, k, features], as a local number; -1 for a zero that
             was filled in.
         value: The values, [rows, k, features].
+        nodes: The numbers in the whole graph of the nodes that there are at this level. A pair that
+            pooling merged has that of its first node.
+        level: Of a read-out what it reads: 0 for the embedding, else the number of the LGCL.
+            (default: 0)
     """
 
-    layer: LGConv
+    layer: Any
     node: Tensor
     value: Tensor
-
-
-class _Entries(NamedTuple):
-    """Some rows of an adjacency, entry by entry."""
-
-    rowptr: Tensor
-    row: Tensor
-    col: Tensor
-    weight: Tensor | None
-    edge: Tensor  # the number of the edge, -1 for a self-loop, whose message is never masked
+    nodes: Tensor
+    level: int = 0
 
 
 class Worlds:
@@ -79,6 +88,7 @@ class Worlds:
     Attributes:
         chosen: What the LGCLs selected in world 0, in their order; nothing with fused kernels.
         grids: The grids of the LGCLs, [worlds, rows, positions, features], likewise.
+        read, read_grids: The same of the read-outs that select, without own values in the grids.
     """
 
     def __init__(
@@ -102,23 +112,34 @@ class Worlds:
         )
         self.chosen: list[Chosen] = []
         self.grids: list[Tensor] = []
-        self._depth = field.hops
-        self._cache: dict[Any, _Entries] = {}
+        self.read: list[Chosen] = []
+        self.read_grids: list[Tensor] = []
+        self._start()
 
     def scores(self, model: Module, embedded: Tensor) -> Tensor:
-        """The scores of the roots, [worlds, roots, classes].
+        """The scores of the roots, [worlds, roots, classes]; those of a whole graph are one row.
 
         Args:
             model: The network.
             embedded: What the linear map of its first layer makes of the features,
                 [worlds, nodes, width], see `embed`.
         """
-        self._depth, self.chosen, self.grids = self.field.hops, [], []
+        self._start()
+        if isinstance(model, GraphLGCN):
+            return self._graph_lgcn(model, embedded)
         if isinstance(model, LGCN):
             return self._lgcn(model, embedded)
         if isinstance(model, ResidualLGCN):
             return self._residual(model, embedded)
         raise UsageError(f"a {type(model).__name__} cannot be explained")
+
+    def _start(self) -> None:
+        self.chosen, self.grids, self.read, self.read_grids = [], [], [], []
+        field = self.field
+        self._depth, self._reach = field.hops, field.reach
+        # Pooling replaces these.
+        self._graph, self._nodes, self._masks = field.graph, field.nodes, self.mask
+        self._cache: dict[Any, Entries] = {}
 
     def _lgcn(self, model: LGCN, h: Tensor) -> Tensor:
         h = self._activate(model.activation, self._aggregate(model.embedding, h))
@@ -153,6 +174,81 @@ class Worlds:
             h = self.differences.secant(F.relu, self._norm(layer.norm, out))
         return model.classifier.transform(h)
 
+    def _graph_lgcn(self, model: GraphLGCN, h: Tensor) -> Tensor:
+        parts: Any = model
+        function = model.activation.function
+        h = new = self._activate(function, self._norm(model.norms[0], h))
+        seen = [self._read_out(parts.readouts[0], new, 0)]
+        for number, lgcl in enumerate(parts.layers, 1):
+            if number > 1:
+                h = self._pool(parts.pools[number - 2], h)
+            new = self._activate(function, self._norm(model.norms[number], self._lgcl(lgcl, h)))
+            seen.append(self._read_out(parts.readouts[number], new, number))
+            h = torch.cat([h, new], dim=2)
+        classifier = model.classifier
+        hidden = classifier.hidden(self._norm(classifier.norms[0], torch.cat(seen, dim=2)))
+        hidden = self._activate(function, self._norm(classifier.norms[1], hidden))
+        scores: Tensor = classifier.out(hidden)
+        return scores
+
+    def _read_out(self, joined: JoinedReadout, h: Tensor, level: int) -> Tensor:
+        """All read-outs of one level side by side, [worlds, 1, features]."""
+        found = []
+        for name, readout in zip(joined.names, joined.readouts, strict=True):
+            if name == "sum":
+                found.append(h.sum(1, keepdim=True))
+            elif name == "mean":
+                found.append(h.mean(1, keepdim=True))
+            else:
+                found.append(self._ranked_read_out(readout, joined.activation, h, level))
+        return torch.cat(found, dim=2)
+
+    def _ranked_read_out(self, readout: Any, function: Any, h: Tensor, level: int) -> Tensor:
+        """A read-out that selects nodes: the maximum, the k largest values, or the first nodes."""
+        offsets = torch.tensor([0, h.size(1)])
+        if isinstance(readout, SortPooling):  # one feature decides for all
+            _, place = self._largest(readout.k, "pad", offsets, h[:, :, -1:])
+            place = place.expand(-1, -1, -1, h.size(2))
+        elif isinstance(readout, SimpleReadout):
+            _, place = self._largest(1, "pad", offsets, h)
+        else:
+            _, place = self._largest(readout.k, readout.zeros, offsets, h)
+        grid = taken_from(h, place)
+        self.read.append(Chosen(readout, place[0].long(), grid[0].detach(), self._nodes, level))
+        self.read_grids.append(grid)
+        if isinstance(readout, SimpleReadout):
+            return grid[:, :, 0]
+        return self._activate(function, convolve(readout.cnn, grid, self.differences))
+
+    def _largest(
+        self, k: int, zeros: Zeros, rowptr: Tensor, messages: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """`largest_messages` of all worlds, or of world 0, which decides for all."""
+        deciding = messages if self.reselect else messages[:1]
+        return largest_messages(k, zeros, rowptr, deciding.detach())
+
+    def _pool(self, pool: Module, h: Tensor) -> Tensor:
+        """What a pooling makes of the features. World 0 decides which nodes it keeps."""
+        if isinstance(pool, Identity):
+            return h
+        if isinstance(pool, ClusterPooling):
+            found = merged(pool, self._graph, h, self._masks, self._largest)
+        elif isinstance(pool, TopKPooling | SAGPooling):
+            if isinstance(pool, TopKPooling):
+                score = h @ (pool.weight / pool.weight.norm())
+            else:
+                score = self._aggregate(pool.score, pool.score.transform(h)).squeeze(2)
+            found = kept(pool, self._graph, h, score, self._masks, self.differences)
+        else:
+            raise UsageError(
+                f"a {type(pool).__name__} cannot be explained; "
+                "pooling=none, topk, sag and cluster can"
+            )
+        self._graph, self._masks, self._cache = found.graph, found.mask, {}
+        self._nodes = self._nodes[found.nodes]
+        self._reach = (found.h.size(1),) * len(self._reach)
+        return found.h
+
     def _activate(self, function: Any, h: Tensor) -> Tensor:
         return h if function is None else self.differences.secant(function, h)
 
@@ -164,54 +260,46 @@ class Worlds:
         if self.fused:
             rowptr, col, value = self._one_below_the_other(entries, h)
             return spmm(rowptr, col, value, h.flatten(0, 1)).view(len(h), -1, h.size(2))
-        return _add_up(entries, self._messages(entries, h))
+        return add_up(entries, self._messages(entries, h))
 
     def _lgcl(self, layer: LGConv, h: Tensor) -> Tensor:
         entries = self._step(layer.adjacency_options)
         if self.fused:
             return self._fused_lgcl(layer, entries, h)
         messages = self._messages(entries, h)
-        worlds, _, width = h.shape
         rows = entries.rowptr.numel() - 1
-        deciding = messages.detach() if self.reselect else messages[:1].detach()
-        values, entry = _largest_messages(layer, entries.rowptr, deciding)
-        taken = entry >= 0
-        place = entry.long().clamp(min=0)
-        near = entries.col[place[0]] if entries.col.numel() else place[0]
-        self.chosen.append(Chosen(layer, torch.where(taken[0], near.long(), -1), values[0]))
-        if entries.col.numel():
-            index = place.view(len(place), -1, width).expand(worlds, -1, -1)
-            selected = messages.gather(1, index).view(worlds, rows, layer.k, width)
-            selected = torch.where(taken, selected, 0)
-        else:
-            selected = h.new_zeros(worlds, rows, layer.k, width)
+        values, entry = self._largest(layer.k, layer.zeros, entries.rowptr, messages)
+        place = entry[0].long()
+        near = entries.col[place.clamp(min=0)].long() if entries.col.numel() else place
+        self.chosen.append(Chosen(layer, torch.where(place < 0, -1, near), values[0], self._nodes))
+        selected = taken_from(messages, entry)
         parts = [h[:, :rows, None], selected]
         if layer.mean or layer.sum:
-            mean = _add_up(entries, messages)
+            mean = add_up(entries, messages)
             if layer.mean and layer.rank == "raw":
-                mean = mean / _row_weights(entries, h.dtype)
+                mean = mean / row_weights(entries, h.dtype)
             parts.append(mean[:, :, None])
         grid = torch.cat(parts, dim=2)
         self.grids.append(grid)
-        return _convolve(layer, grid, self.differences)
+        return convolve(layer.cnn, grid, self.differences)
 
-    def _fused_lgcl(self, layer: LGConv, entries: _Entries, h: Tensor) -> Tensor:
+    def _fused_lgcl(self, layer: LGConv, entries: Entries, h: Tensor) -> Tensor:
         rowptr, col, value = self._one_below_the_other(entries, h)
         rows = entries.rowptr.numel() - 1
         own, flat, last = h[:, :rows].flatten(0, 1), h.flatten(0, 1), None
         if layer.mean or layer.sum:
             last = spmm(rowptr, col, value, flat)
             if layer.mean and layer.rank == "raw":
-                last = last / _row_weights(entries, h.dtype).repeat(len(h), 1)
+                last = last / row_weights(entries, h.dtype).repeat(len(h), 1)
         grid = k_largest_grid(
             flat, own, rowptr, col, layer.k, edge_weight=value, zeros=layer.zeros, last=last
         )
-        return _convolve(layer, grid.view(len(h), rows, *grid.shape[1:]), self.differences)
+        return convolve(layer.cnn, grid.view(len(h), rows, *grid.shape[1:]), self.differences)
 
-    def _one_below_the_other(self, entries: _Entries, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _one_below_the_other(self, entries: Entries, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The entries of all worlds as one adjacency, with masked weights."""
         worlds, nodes, _ = h.shape
-        rowptr, col = _stacked(entries.rowptr, worlds), entries.col
+        rowptr, col = stacked(entries.rowptr, worlds), entries.col
         col = (col + torch.arange(worlds)[:, None] * nodes).flatten()
         trust(rowptr, col, worlds * nodes)
         mask = self._edge_mask(entries, h)
@@ -228,9 +316,9 @@ class Worlds:
         if isinstance(layer, Attention):
             return self._attention(layer, mapped)
         entries = self._step(layer.adjacency_options)
-        total = _add_up(entries, self._messages(entries, mapped))
+        total = add_up(entries, self._messages(entries, mapped))
         if isinstance(layer, NeighbourMean):
-            total = total / _row_weights(entries, h.dtype)
+            total = total / row_weights(entries, h.dtype)
         return total
 
     def _attention(self, layer: Attention, h: Tensor) -> Tensor:
@@ -248,9 +336,9 @@ class Worlds:
         mask = self._edge_mask(entries, h)
         if mask is not None:
             share = self.differences.product(mask, share)
-        total = _add_up(entries, share)
+        total = add_up(entries, share)
         messages = self.differences.product(share[..., None], heads[:, entries.col])
-        summed = _add_up(entries, messages.flatten(2)).view(worlds, rows, layer.heads, -1)
+        summed = add_up(entries, messages.flatten(2)).view(worlds, rows, layer.heads, -1)
         return self.differences.product(
             summed, self.differences.secant(torch.reciprocal, total)[..., None]
         ).flatten(2)
@@ -268,23 +356,23 @@ class Worlds:
         flat = F.batch_norm(h.flatten(0, 1), mean, variance, norm.weight, norm.bias, eps=norm.eps)
         return flat.view(h.shape)
 
-    def _step(self, options: AdjacencyOptions) -> _Entries:
+    def _step(self, options: AdjacencyOptions) -> Entries:
         """The rows that the next layer computes: those within one hop less."""
         self._depth -= 1
-        rows = self.field.reach[self._depth]
+        rows = self._reach[self._depth]
         key = (rows, *options.values())
         if key not in self._cache:
             rowptr, row, col, weight, edge = self._all_entries(options)
             last = int(rowptr[rows])
             weight = None if weight is None else weight[:last]
             parts = rowptr[: rows + 1], row[:last], col[:last], weight, edge[:last]
-            self._cache[key] = _Entries(*parts)
+            self._cache[key] = Entries(*parts)
         return self._cache[key]
 
-    def _all_entries(self, options: AdjacencyOptions) -> _Entries:
+    def _all_entries(self, options: AdjacencyOptions) -> Entries:
         key = (None, *options.values())
         if key not in self._cache:
-            graph = self.field.graph
+            graph = self._graph
             rowptr, col, weight = graph.adjacency(**options)
             row = row_of_entry(rowptr)
             if col.numel() == graph.num_edges:
@@ -294,10 +382,10 @@ class Worlds:
                 is_edge = torch.ones(col.numel(), dtype=torch.bool)
                 is_edge[rowptr[:-1][added].long()] = False
                 edge = is_edge.cumsum(0) - 1
-            self._cache[key] = _Entries(rowptr, row, col, weight, torch.where(row == col, -1, edge))
+            self._cache[key] = Entries(rowptr, row, col, weight, torch.where(row == col, -1, edge))
         return self._cache[key]
 
-    def _messages(self, entries: _Entries, h: Tensor) -> Tensor:
+    def _messages(self, entries: Entries, h: Tensor) -> Tensor:
         """What each entry sends, [worlds, entries, width]."""
         messages = h.index_select(1, entries.col)
         if entries.weight is not None:
@@ -305,14 +393,15 @@ class Worlds:
         mask = self._edge_mask(entries, h)
         return messages if mask is None else self.differences.product(mask, messages)
 
-    def _edge_mask(self, entries: _Entries, h: Tensor) -> Tensor | None:
+    def _edge_mask(self, entries: Entries, h: Tensor) -> Tensor | None:
         """The mask of each entry, [worlds, entries, 1]."""
-        if self.mask is None:
+        masks = self._masks
+        if masks is None:
             return None
-        one = self.mask.new_ones(len(self.mask), 1)
+        one = masks.new_ones(len(masks), 1)
         # The last value is that of self-loops, whose edge is -1.
-        place = torch.where(entries.edge < 0, self.mask.size(1), entries.edge)
-        return torch.cat([self.mask, one], dim=1).index_select(1, place)[:, :, None]
+        place = torch.where(entries.edge < 0, masks.size(1), entries.edge)
+        return torch.cat([masks, one], dim=1).index_select(1, place)[:, :, None]
 
 
 def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -320,68 +409,3 @@ def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
     layer: Any = model.first_layer
     made: Tensor = layer.transform(x)
     return made, layer.bias.expand_as(made)
-
-
-def _largest_messages(layer: LGConv, rowptr: Tensor, messages: Tensor) -> tuple[Tensor, Tensor]:
-    """What an LGCL selects in each world, and the entries, -1 for a zero that was filled in.
-
-    Messages instead of nodes are selected: these are numbered, also if two edges are alike. The
-    worlds stand one below the other in one adjacency.
-
-    Args:
-        layer: The LGCL.
-        rowptr: The offsets of the entries.
-        messages: [worlds, entries, width]
-    """
-    worlds, count, width = messages.shape
-    first = torch.arange(worlds)[:, None] * count
-    offsets = _stacked(rowptr, worlds)
-    number = torch.arange(worlds * count)
-    with torch.no_grad():
-        values, entry = k_largest(
-            messages.reshape(-1, width), offsets, number, layer.k, zeros=layer.zeros
-        )
-    shape = (worlds, rowptr.numel() - 1, layer.k, width)
-    entry = entry.view(shape)
-    return values.view(shape), torch.where(entry < 0, -1, entry - first[:, :, None, None])
-
-
-def _stacked(rowptr: Tensor, worlds: int) -> Tensor:
-    """The offsets of the same rows in each world, one world below the other."""
-    first = torch.arange(worlds)[:, None] * rowptr[-1]
-    return torch.cat([(rowptr[:-1] + first).flatten(), first[-1] + rowptr[-1]])
-
-
-def _add_up(entries: _Entries, messages: Tensor) -> Tensor:
-    worlds, _, width = messages.shape
-    out = messages.new_zeros(worlds, entries.rowptr.numel() - 1, width)
-    return out.index_add(1, entries.row, messages)
-
-
-def _row_weights(entries: _Entries, dtype: torch.dtype) -> Tensor:
-    """The sum of the weights in each row, 1 if it is zero; [rows, 1]."""
-    if entries.weight is None:
-        total = entries.rowptr.diff().to(dtype)
-    else:
-        total = torch.zeros(entries.rowptr.numel() - 1, dtype=dtype).index_add(
-            0, entries.row, entries.weight.to(dtype)
-        )
-    return torch.where(total == 0, 1, total)[:, None]
-
-
-def _convolve(layer: LGConv, grid: Tensor, differences: Differences) -> Tensor:
-    """`layer.convolve`, [worlds, rows, positions, features] to [worlds, rows, features]."""
-    worlds, rows = grid.shape[:2]
-    if not isinstance(layer.cnn, GridCNN):
-        if not isinstance(layer.cnn, SharedKernel):
-            raise UsageError(f"an LGCL with a {type(layer.cnn).__name__} cannot be explained")
-        return layer.convolve(grid.flatten(0, 1)).view(worlds, rows, -1)
-    out = grid.flatten(0, 1).transpose(1, 2)
-    for module in layer.cnn:
-        if isinstance(module, GridConv):  # weights need no gradient
-            bias = None if module.bias is None else module.bias.detach()
-            out = grid_convolution(out, module.weight.detach(), bias)
-        elif isinstance(module, Activation) and module.function is not None:
-            shape = (worlds, rows, *out.shape[1:])
-            out = differences.secant(module.function, out.reshape(shape)).flatten(0, 1)
-    return out.view(worlds, rows, -1)

@@ -1,4 +1,4 @@
-"""Explanations of a trained run, for nodes by the user's ids."""
+"""Explanations of a trained run, for nodes or whole graphs by the user's ids."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.errors import UsageError
 from lgcn.inference.output_file import check_output
+from lgcn.utils.choices import Unit
 from lgcn.utils.files import atomic
 from lgcn.utils.row_blocks import row_blocks
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
+    from lgcn.explain.explainer import NodeExplainer
     from lgcn.explain.explanation import Explanation
     from lgcn.explain.selection import LayerSelection
-    from lgcn.graph import Graph
+    from lgcn.graph import Graph, GraphSet
     from lgcn.utils.progress import OnProgress
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -36,17 +38,25 @@ IdRange = Callable[[int, int], Any]
 
 
 class NodeIds:
-    """Finds nodes by the user's ids, and ids by node numbers.
+    """Finds nodes, or whole graphs, by the user's ids, and ids by node numbers.
 
     Args:
         num_nodes: How many nodes there are.
         ids: Gives the ids of a range of nodes. (default: ids are node numbers)
         name: The graph, for messages. (default: `"the graph"`)
+        unit: `"node"`, or `"graph"` for whole graphs. (default: `"node"`)
     """
 
-    def __init__(self, num_nodes: int, ids: IdRange | None = None, name: str = "the graph") -> None:
+    def __init__(
+        self,
+        num_nodes: int,
+        ids: IdRange | None = None,
+        name: str = "the graph",
+        unit: Unit = "node",
+    ) -> None:
         self.num_nodes = num_nodes
         self.name = name
+        self.unit = unit
         self._ids = ids
         self._numbers: dict[str, int] = {}
 
@@ -85,8 +95,8 @@ class NodeIds:
         if 0 <= number < self.num_nodes:
             return number
         raise UsageError(
-            f"{self.name} has no node {text!r}: its nodes have no ids, and are numbered from 0 to "
-            f"{self.num_nodes - 1}"
+            f"{self.name} has no {self.unit} {text!r}: its {self.unit}s have no ids, and are "
+            f"numbered from 0 to {self.num_nodes - 1}"
         )
 
     def _blocks(self) -> Iterator[tuple[int, Any]]:
@@ -104,7 +114,7 @@ class NodeIds:
         close = difflib.get_close_matches(text, known, n=3)
         hint = f"did you mean {', '.join(map(repr, close))}?" if close else ""
         first = f"ids look like {', '.join(map(repr, known[:3]))}" if known else "it is empty"
-        return UsageError(f"{self.name} has no node {text!r}; {hint or first}")
+        return UsageError(f"{self.name} has no {self.unit} {text!r}; {hint or first}")
 
 
 def _found_in(block: Any, wanted: set[str]) -> list[tuple[int, str]]:
@@ -126,25 +136,34 @@ def _found_in(block: Any, wanted: set[str]) -> list[tuple[int, str]]:
 
 
 class RunExplainer:
-    """Explains nodes of one graph by their ids. It keeps what the nodes share.
+    """Explains nodes of one graph, or whole graphs of a set, by their ids.
+
+    It keeps what they share.
 
     Args:
         model: The model.
-        graph: The graph, with features as the model takes them.
-        ids: Gives the ids of a range of nodes. (default: ids are node numbers)
+        graph: The graph, or the set of graphs, with features as the model takes them.
+        ids: Gives the ids of a range of nodes or graphs. (default: ids are numbers)
         **options: See `lgcn.explain.NodeExplainer`.
 
     Attributes:
-        ids: Finds nodes by id.
+        ids: Finds nodes or graphs by id.
     """
 
     def __init__(
-        self, model: Module, graph: Graph, ids: IdRange | None = None, **options: Any
+        self, model: Module, graph: Graph | GraphSet, ids: IdRange | None = None, **options: Any
     ) -> None:
         from lgcn.explain.explainer import NodeExplainer
+        from lgcn.explain.graph_explainer import GraphExplainer
+        from lgcn.graph import GraphSet
 
-        self.ids = NodeIds(graph.num_nodes, ids, f"the graph {graph.name!r}")
-        self._explainer = NodeExplainer(model, graph, node_id=self.ids.__getitem__, **options)
+        if isinstance(graph, GraphSet):
+            self.ids = NodeIds(graph.num_graphs, ids, f"the set {graph.name!r}", "graph")
+            name = self.ids.__getitem__
+            self._explainer: NodeExplainer = GraphExplainer(model, graph, graph_id=name, **options)
+        else:
+            self.ids = NodeIds(graph.num_nodes, ids, f"the graph {graph.name!r}")
+            self._explainer = NodeExplainer(model, graph, node_id=self.ids.__getitem__, **options)
 
     def explain(
         self,
@@ -155,8 +174,8 @@ class RunExplainer:
         counterfactual: bool = False,
         on_progress: OnProgress | None = None,
     ) -> list[Explanation]:
-        """Explains nodes, see `TrainedRun.explain`."""
-        numbers = self.ids.numbers(as_list(nodes))
+        """Explains nodes or graphs, see `TrainedRun.explain`."""
+        numbers = self.ids.numbers(as_list(nodes, self.ids.unit))
         found = []
         for done, number in enumerate(numbers, 1):
             found += self._explainer.explain(
@@ -231,13 +250,13 @@ def write_explanations(found: Sequence[Explanation], path: str | Path) -> int:
     return 0
 
 
-def as_list(nodes: Any) -> list[Any]:
+def as_list(nodes: Any, unit: Unit = "node") -> list[Any]:
     """One id or several as a list."""
     if isinstance(nodes, str | bytes) or not isinstance(nodes, Iterable):
         return [nodes]
     found = list(nodes)
     if not found:
-        raise UsageError("nodes must name at least one node, got none")
+        raise UsageError(f"{unit}s must name at least one {unit}, got none")
     return found
 
 

@@ -403,10 +403,11 @@ class TrainedRun:
         on_progress: OnProgress | None = None,
         **data: Unpack[NewData],
     ) -> list[Explanation]:
-        """Explains why the model predicts what it predicts for some nodes.
+        """Explains why the model predicts what it predicts for some nodes, or whole graphs.
 
         Args:
-            ids: One id or several, as the user wrote them; numbers if nodes have no ids.
+            ids: One id or several, as the user wrote them; numbers if nodes have no ids. Those of
+                graphs if the model predicts whole graphs.
             target: The class or label to explain. (default: the predicted one; if a node can have
                 several labels, the likeliest)
             against: The class to compare with, for "why this and not that".
@@ -424,21 +425,27 @@ class TrainedRun:
         )
 
     def explainer(self, scored: ScoredGraph | None = None, **data: Unpack[NewData]) -> RunExplainer:
-        """What `explain` uses, to explain nodes of one graph again and again.
+        """What `explain` uses, to explain nodes of one graph, or whole graphs, again and again.
 
         Args:
             scored: A graph that `scored_graph` gave, which is not read again. (default: none)
             **data: New data, see `NewData`. (default: the graph of the training)
         """
-        self.check_nodes("explanations")
         source = None if scored is not None else self._data.source(data, Labels.IGNORED)
         from lgcn.inference.explanations import RunExplainer
 
-        loaded = self._data.load(data, source) if scored is None else scored
+        explained: Any
+        if scored is None:
+            loaded = self._data.load(data, source)
+            explained, ids = loaded.graphs, loaded.node_ids
+            if explained is None:
+                explained = loaded.graph
+        else:
+            explained, ids = scored.graph, scored.node_ids
         return RunExplainer(
             self.model(),
-            loaded.graph,
-            loaded.node_ids,
+            explained,
+            ids,
             spec=self.spec,
             encoder=self.encoder(),
             temperature=self.temperature,

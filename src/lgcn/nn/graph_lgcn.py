@@ -255,6 +255,7 @@ class _Classifier(Module):
         self.norms = ModuleList([of_readouts, _norm(norm, hidden_channels)])
         self.hidden = Linear(in_channels, hidden_channels)
         self.out = Linear(hidden_channels, num_classes)
+        self.out_channels = num_classes
         self.dropout = dropout
         self.activation = activation
 

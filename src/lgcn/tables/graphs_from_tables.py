@@ -253,7 +253,7 @@ def _read_graphs(
     """The index of the graphs, and the arguments of `GraphSet.create` about them."""
     named = {graph_column, *options.label_columns, *options.other_columns}
     others = [column for column in source.columns if column not in named]
-    if others:
+    if others and options.encoder is None:  # a trained model need not read the labels
         notes.append(
             f"{source.name}: {listed(others, 5)} {'is' if len(others) == 1 else 'are'} not read; "
             "features belong to nodes"
