@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FEW = 3  # columns that a search for few changes may change
 
 
-@functools.partial(takes_tables, only=OF_NEW_TABLES)
+@functools.partial(takes_tables, only=OF_NEW_TABLES, leave_out=("target",))  # a class, here
 def explain(
     run: RunFolder,
     node: Annotated[
