@@ -17,7 +17,7 @@ from .fakes import fill
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
     folder = tmp_path_factory.mktemp("records")
-    plans = make_plans("all", seeds=2)
+    plans = make_plans("all", seeds=2, trials=1)
     fill(plans, folder)
     return {plan.target: make_table(plan, folder) for plan in plans}
 

@@ -27,7 +27,7 @@ from .fakes import fake_record, fake_times, fill, filled_record, write_fake
 
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Plan]:
-    return {plan.target: plan for plan in make_plans("all", seeds=3)}
+    return {plan.target: plan for plan in make_plans("all", seeds=3, trials=1)}
 
 
 @pytest.fixture(scope="module")

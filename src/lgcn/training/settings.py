@@ -118,10 +118,11 @@ class Settings(Group):
         if preset is None:
             preset = find_model(flat.get("model", "lgcn")).preset
         dataset = flat.get("dataset", cls.model_fields["dataset"].default)
-        graphs = (flat.get("dataset_options") or {}).get("path")
-        # A set of whole graphs is called by its name, as in `lgcn train --graphs NAME`.
-        named = graphs if dataset == "graphs" and isinstance(graphs, str) else dataset
-        values = preset_values(preset, named, flat.get("labels"))
+        options = flat.get("dataset_options")
+        if dataset == "graphs" and isinstance(options, Mapping):
+            # Presets know a set of whole graphs by its name, as `lgcn train --graphs NAME` does.
+            dataset = options.get("path", dataset)
+        values = preset_values(preset, dataset, flat.get("labels"))
         model = flat.get("model", values.get("model", "lgcn"))
         check_names(flat, model)
         values = {**values, **flat, "preset": preset, "model": model}
