@@ -193,6 +193,8 @@ def changed_setting(recorded: Mapping[str, Any], job: Job) -> str | None:
     A setting that did not exist yet had its default value.
     """
     before, now = {**BEFORE, **recorded}, full_settings(job)
+    if canonical({key: before.get(key) for key in now}) == canonical(now):
+        return None
     differ = (key for key in now if canonical(before.get(key)) != canonical(now[key]))
     return next(differ, None)
 
