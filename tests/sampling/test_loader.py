@@ -9,6 +9,7 @@ import torch
 
 from lgcn import Graph, SubgraphLoader, select_subgraph
 from lgcn.sampling import GraphLoader
+from lgcn.sampling.batches import ahead
 
 RandomGraph = Callable[..., Graph]
 WORKERS = pytest.mark.parametrize("num_workers", [0, 1, 4])
@@ -183,6 +184,17 @@ def test_workers_stay_a_few_batches_ahead(graph: Graph, monkeypatch: pytest.Monk
     next(batches)
     batches.close()
     assert len(made) <= 5
+
+
+def test_a_worker_uses_one_thread_and_leaves_those_of_the_caller() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert list(ahead(lambda _: torch.get_num_threads(), 3, 0)) == [2, 2, 2]
+        assert list(ahead(lambda _: torch.get_num_threads(), 3, 2)) == [1, 1, 1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @WORKERS

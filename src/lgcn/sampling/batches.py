@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -159,7 +160,7 @@ def ahead(make: Callable[[int], Made], count: int, num_workers: int) -> Iterator
     if num_workers == 0:
         yield from map(make, range(count))
         return
-    pool = ThreadPoolExecutor(num_workers, thread_name_prefix="lgcn-loader")
+    pool = ThreadPoolExecutor(num_workers, "lgcn-loader", initializer=_stay_alone)
     pending: deque[Future[Made]] = deque()
     try:
         for number in range(count):
@@ -170,3 +171,21 @@ def ahead(make: Callable[[int], Made], count: int, num_workers: int) -> Iterator
             yield pending.popleft().result()
     finally:  # also when the caller stops early
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _stay_alone() -> None:
+    """Keeps torch from splitting what this thread does among further threads.
+
+    Each thread that uses torch has OpenMP threads of its own. Those of a loader take the cores of
+    those of the training step, which wait for each other: steps took up to three times as long.
+    """
+    torch.get_num_threads()  # the first call in a thread sets the number, so it has to come first
+    _openmp().limit(limits=1, user_api="openmp")  # for this thread alone
+
+
+@cache
+def _openmp() -> Any:
+    """The OpenMP libraries that are loaded; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
