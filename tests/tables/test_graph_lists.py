@@ -356,6 +356,8 @@ def test_networkx_graphs_keep_labels_weights_and_directions() -> None:
     for graph, label in zip(single, ("x", "y"), strict=True):
         graph.graph["kind"] = label
         nx.set_edge_attributes(graph, 3.0, "v")
+    with pytest.raises(UsageError, match=r"label .* got 'kin'; they have 'kind'"):
+        load_graphs(single, label="kin")
     graphs = load_graphs(single, label="kind", weight="v")
     assert graphs.targets.label_names == ("x", "y")
     assert edges_of(graphs) == [{(0, 1)}] * 2

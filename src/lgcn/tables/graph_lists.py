@@ -29,6 +29,7 @@ from lgcn.tables.open_table import read_table
 from lgcn.utils.limits import MAX_CLASSES
 
 SHARE = 0.1  # of the graphs, for validation and for test
+OWN_LABEL = "y"  # the attribute of a graph that has its label, if it has one
 MINUS_ONE = (
     "y has only -1 and 1: graphs of -1 count as unlabelled. If -1 is a class, number the classes "
     "from 0 on, or give names"
@@ -40,7 +41,7 @@ def graphs_from_list(
     *,
     y: Any = None,
     own_labels: bool = True,
-    label: str = "y",
+    label: str = OWN_LABEL,
     task: str = "auto",
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -154,6 +155,12 @@ def _own_labels(graphs: Sequence[Any], kind: str, label: str) -> Any:
         return None
     if kind == "networkx":
         found = [graph.graph.get(label) for graph in graphs]
+        if label != OWN_LABEL and not any(label in graph.graph for graph in graphs):
+            known = dict.fromkeys(chain.from_iterable(graph.graph for graph in graphs))
+            raise UsageError(
+                f"label must be an attribute of the graphs, got {label!r}; they have "
+                f"{', '.join(map(repr, known)) or 'none'}"
+            )
         return None if all(one is None for one in found) else found
     rows = [data.get("y") for data in graphs]
     if all(row is None for row in rows):
