@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
-from torch.nn import Module
 
 from lgcn.errors import UsageError
-from lgcn.estimator import saved as estimator_files
+from lgcn.estimator.fitted import FittedEstimator
 from lgcn.estimator.fitting import flat_settings, keep_history, seed_of
 from lgcn.estimator.inputs import (
     Array,
@@ -41,7 +38,6 @@ from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
     from lgcn.explain.explanation import Explanation
-    from lgcn.inference import TrainedRun
     from lgcn.inference.truth import Truth
     from lgcn.tables.encoder import FeatureEncoder
 
@@ -49,33 +45,14 @@ if TYPE_CHECKING:
 OWN = ("class_weight", "settings", "validation_fraction", "random_state", "warm_start", "verbose")
 
 
-class LGCNEstimator(  # type: ignore[call-arg]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    ABC,
-    auto_wrap_output_keys=None,  # scikit-learn's wrapper does not allow X to be omitted
-):
+class LGCNEstimator(FittedEstimator):
     """The common part of `lgcn.LGCNClassifier` and `lgcn.LGCNRegressor`."""
 
-    directed_: bool
-    encoder_: FeatureEncoder | None
     graph_: Graph | None
     has_edges_: bool
-    history_: list[dict[str, Any]]
-    loss_curve_: list[float]
     leaderboard_: list[dict[str, Any]]
-    model_: Module
-    n_features_in_: int
-    n_iter_: int
-    result_: dict[str, Any]
-    settings_: Settings
-    validation_scores_: list[float | None]
-    _spec: ModelSpec
 
-    unit: ClassVar[str] = "node"  # what is predicted
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(auto_wrap_output_keys=None, **options)
+    unit = "node"
 
     def __init__(
         self,
@@ -243,83 +220,14 @@ class LGCNEstimator(  # type: ignore[call-arg]
             counterfactual: Also find what would change the prediction. (default: `False`)
             X, edges: See `predict`. (default: the fitted graph)
         """
-        from lgcn.inference.explanations import RunExplainer
-
         graph, _ = self._other(X, edges)
-        ids = graph.node_ids
-        explainer = RunExplainer(
-            self.model_,
-            self._spec.prepare(graph),
-            None if ids is None else lambda start, stop: ids[start:stop],
-            encoder=self.encoder_,
-            **self._explained_as(),
-        )
-        return explainer.explain(
-            nodes, target=target, against=against, counterfactual=counterfactual
-        )
-
-    def _explained_as(self) -> dict[str, Any]:
-        """What `explain` needs to know of the outputs."""
-        return {"spec": self._spec}
-
-    def save(self, folder: str | Path) -> None:
-        """Writes the fitted estimator, without its graph, to a folder; replaces an earlier one.
-
-        It is a run folder as `lgcn train` writes it, with one more file. It holds no pickles.
-        """
-        check_is_fitted(self)
-        estimator_files.save(self, Path(folder))
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> Self:
-        """The estimator that `save` or `lgcn train` wrote; every file is checked.
-
-        Args:
-            folder: The folder.
-            device: Where to compute. (default: the `device` of the fit)
-        """
-        estimator: Self = estimator_files.load(cls, Path(folder), device)
-        return estimator
+        options = {"target": target, "against": against, "counterfactual": counterfactual}
+        return self._explain(self._spec.prepare(graph), graph.node_ids, nodes, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []  # embeddings are float32
         return tags
-
-    # What a classifier and a regressor do in their own way.
-
-    _tasks: ClassVar[tuple[str, ...]]  # see lgcn.Graph.task
-    _wanted_y: ClassVar[str]  # what to pass as y, for messages
-
-    @abstractmethod
-    def _read_y(self, y: Any, fitted: bool) -> Targets:
-        """The targets in `y`.
-
-        Args:
-            y: What the user passes.
-            fitted: Whether only the classes of the fit are allowed.
-        """
-
-    @abstractmethod
-    def _targets_of(self, graph: Graph, fitted: bool) -> Targets:
-        """The targets of a graph; `fitted` as in `_read_y`."""
-
-    @abstractmethod
-    def _with_targets(self, graph: Graph, targets: Targets) -> Graph:
-        """The graph with the targets to train on."""
-
-    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings:
-        """The settings with those that depend on the targets."""
-        return settings
-
-    @abstractmethod
-    def _keep(self, targets: Targets) -> None:
-        """Sets the attributes that only this kind of estimator has, after a fit."""
-
-    @abstractmethod
-    def _restore(self, run: TrainedRun) -> None:
-        """Sets them from a run folder."""
 
     @abstractmethod
     def _to_json(self) -> dict[str, Any]:

@@ -2,63 +2,38 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
-from torch.nn import Module
 
 from lgcn.errors import UsageError
-from lgcn.estimator import saved as estimator_files
+from lgcn.estimator.fitted import FittedEstimator
 from lgcn.estimator.fitting import keep_history, seed_of, settings_of
 from lgcn.estimator.inputs import Array
 from lgcn.estimator.targets import Targets, split_masks
 from lgcn.estimator.weights import as_float32, read_sample_weight
 from lgcn.graph import Graph, GraphSet
-from lgcn.training import ModelSpec, Settings, train
+from lgcn.training import Settings, train
 from lgcn.training.graph_scores import score_graphs
 from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
     from lgcn.explain.explanation import Explanation
-    from lgcn.inference import TrainedRun
     from lgcn.inference.truth import Truth
-    from lgcn.tables.encoder import FeatureEncoder
 
 # Constructor arguments that are not settings of the training, or have another name there.
 OWN = ("class_weight", "settings", "validation_fraction", "random_state", "verbose", "batch_size")
 
 
-class GraphEstimator(  # type: ignore[call-arg]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    ABC,
-    auto_wrap_output_keys=None,  # scikit-learn's wrapper does not allow X to be omitted
-):
+class GraphEstimator(FittedEstimator):
     """The common part of `lgcn.GraphClassifier` and `lgcn.GraphRegressor`."""
 
-    directed_: bool
-    encoder_: FeatureEncoder | None
     graphs_: GraphSet | None
-    history_: list[dict[str, Any]]
-    loss_curve_: list[float]
-    model_: Module
-    n_features_in_: int
-    n_iter_: int
-    result_: dict[str, Any]
-    settings_: Settings
-    validation_scores_: list[float | None]
-    _spec: ModelSpec
 
-    unit: ClassVar[str] = "graph"  # what is predicted
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(auto_wrap_output_keys=None, **options)
+    unit = "graph"
 
     def __init__(
         self,
@@ -184,69 +159,14 @@ class GraphEstimator(  # type: ignore[call-arg]
             counterfactual: Also find what would change the prediction. (default: `False`)
             X: Graphs as in `fit`. (default: those of the fit)
         """
-        from lgcn.inference.explanations import RunExplainer
-
         found = self._spec.prepare_graphs(self._other(X))
-        ids = found.targets.node_ids
-        explainer = RunExplainer(
-            self.model_,
-            found,
-            None if ids is None else lambda start, stop: ids[start:stop],
-            encoder=self.encoder_,
-            **self._explained_as(),
-        )
-        return explainer.explain(
-            graphs, target=target, against=against, counterfactual=counterfactual
-        )
-
-    def _explained_as(self) -> dict[str, Any]:
-        """What `explain` needs to know of the outputs."""
-        return {"spec": self._spec}
-
-    def save(self, folder: str | Path) -> None:
-        """Writes the fitted estimator, without its graphs, to a folder; replaces an earlier one.
-
-        It is a run folder as `lgcn train` writes it, with one more file. It holds no pickles.
-        """
-        check_is_fitted(self)
-        estimator_files.save(self, Path(folder))
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> Self:
-        """The estimator that `save` or `lgcn train --graphs` wrote; every file is checked.
-
-        Args:
-            folder: The folder.
-            device: Where to compute. (default: the `device` of the fit)
-        """
-        estimator: Self = estimator_files.load(cls, Path(folder), device)
-        return estimator
+        options = {"target": target, "against": against, "counterfactual": counterfactual}
+        return self._explain(found, found.targets.node_ids, graphs, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # but a list of graphs
-        tags.transformer_tags.preserves_dtype = []  # embeddings are float32
         return tags
-
-    # What a classifier and a regressor do in their own way, see `lgcn.estimator.class_outputs`.
-
-    @abstractmethod
-    def _read_y(self, y: Any, fitted: bool) -> Targets: ...
-
-    @abstractmethod
-    def _targets_of(self, graph: Graph, fitted: bool) -> Targets: ...
-
-    @abstractmethod
-    def _with_targets(self, graph: Graph, targets: Targets) -> Graph: ...
-
-    @abstractmethod
-    def _for_targets(self, settings: Settings, targets: Targets, graph: Graph) -> Settings: ...
-
-    @abstractmethod
-    def _keep(self, targets: Targets) -> None: ...
-
-    @abstractmethod
-    def _restore(self, run: TrainedRun) -> None: ...
 
     @property
     def graph_(self) -> Graph | None:
@@ -275,8 +195,6 @@ class GraphEstimator(  # type: ignore[call-arg]
             task="regression" if self._tasks == ("regression",) else "classification",
         )
         return found.with_targets(train_mask=None, val_mask=None, test_mask=None)
-
-    _tasks: ClassVar[tuple[str, ...]]
 
     def _other(self, X: Any) -> GraphSet:
         """The graphs to predict."""
