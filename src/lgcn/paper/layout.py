@@ -191,11 +191,12 @@ def _most_epochs() -> str:
 
 
 def _notes_on_graphs(plan: GraphPlan) -> list[str]:
+    times = "once" if plan.seeds_per_fold == 1 else f"{plan.seeds_per_fold} times"
     chosen = (
         ""
         if plan.trials == 1
         else f"In each fold, {plan.trials} settings are tried, and the best by validation score "
-        f"is trained {plan.seeds_per_fold} times. "
+        f"is trained {times}. "
     )
     texts = [
         "Mean ± standard deviation over folds (number of folds). The folds are public: training, "
