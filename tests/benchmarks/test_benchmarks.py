@@ -27,11 +27,20 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("fusion", "training_step", "epoch", "subgraph", "scaling", "whole_graphs"),
+        *("epoch", "subgraph", "scaling", "whole_graphs"),
         *(
             pytest.param(name, marks=pytest.mark.slow)  # ten seconds and more
             for name in (
-                *("layer", "k_largest", "fit_memory", "huge_pages", "tables", "store_loader"),
+                *(
+                    "fusion",
+                    "training_step",
+                    "layer",
+                    "k_largest",
+                    "fit_memory",
+                    "huge_pages",
+                    "tables",
+                    "store_loader",
+                ),
                 *("store_accuracy", "large", "partition", "table_reader", "generated_quality"),
                 "cluster",
             )

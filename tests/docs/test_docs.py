@@ -36,6 +36,9 @@ DOCUMENTS = [
     ),
 ]
 TO_RUN = [name for name in DOCUMENTS if re.search(r"```(python|sh)\n", (ROOT / name).read_text())]
+# Half a minute: they run in `make test-all`.
+SLOW = ("docs/guides/report.md", "large_graph.py")
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -164,7 +167,12 @@ SEEN: dict[str, Callable[[dict[str, Any]], bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", TO_RUN)
+def marked(names: list[str]) -> list[Any]:
+    """The names as parameters of a test."""
+    return [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in names]
+
+
+@pytest.mark.parametrize("name", marked(TO_RUN))
 def test_a_document_runs(
     name: str,
     files: Path,
@@ -274,7 +282,7 @@ def test_a_notebook_is_stored_with_the_outputs_of_one_run(path: Path) -> None:
     assert path.stat().st_size < 50_000
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in (ROOT / "examples").glob("*.py")))
+@pytest.mark.parametrize("name", marked(EXAMPLES))
 def test_an_example_runs(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
