@@ -125,7 +125,7 @@ def read_graph_files(
     place = check_graph_files(path, root, fold=fold, val=val, test=test)
     in_arrays = place.suffix == ".npz"
     if in_arrays and target is not None:
-        raise UsageError(f"target is for sets with numbers to predict; {place.name} has labels")
+        raise UsageError(f"target must be omitted: {place.name} has labels, not numbers")
     graphs = read_graph_npz(place) if in_arrays else read_tu(place, target=target)
     if fold is not None:
         masks = _fold(_splits_file(place, graphs.name), fold, graphs.num_graphs)

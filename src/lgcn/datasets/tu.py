@@ -220,7 +220,7 @@ def _labels(
     labels = files.numbers("graph_labels", "int64", 1)
     if labels is not None:
         if target is not None:
-            raise UsageError(f"target is for sets with numbers to predict; {files.name} has labels")
+            raise UsageError(f"target must be omitted: {files.name} has labels, not numbers")
         found, y = np.unique(labels[:, 0], return_inverse=True)
         return "graph_labels", y.astype(np.int64), [str(label) for label in found.tolist()]
     numbers = files.numbers("graph_attributes", "float64", at_least=last_graph)

@@ -177,7 +177,7 @@ def _stay_alone() -> None:
     """Keeps torch from splitting what this thread does among further threads.
 
     Each thread that uses torch has OpenMP threads of its own. Those of a loader take the cores of
-    those of the training step, which wait for each other: steps took up to three times as long.
+    those of the training step, which then wait for each other.
     """
     torch.get_num_threads()  # the first call in a thread sets the number, so it has to come first
     _openmp().limit(limits=1, user_api="openmp")  # for this thread alone
