@@ -17,7 +17,8 @@ FEATURES, CLASSES = 5, 3
 LGCN_OPTIONS = {
     "num_layers": [0, 1, 2],
     "k": [1, 3, 8],
-    "embedding": ["gcn", "linear"],
+    "embedding": ["gcn", "linear", "propagated"],
+    "input_hops": [0, 2],
     "layer": ["lgcl", "lgcl", "gcn"],
     "cnn": ["double", "single", "shared"],
     "rank": ["raw", "normalized"],

@@ -6,7 +6,7 @@ import torch
 
 from lgcn.errors import UsageError
 from lgcn.training import train
-from lgcn.training.agreement import WARM_UP_EPOCHS, agreement, agreement_weight
+from lgcn.training.agreement import agreement, agreement_weight
 from lgcn.training.loop import train_epochs
 
 from .graphs import settings, several_graphs, small_graph
@@ -56,9 +56,10 @@ def test_the_target_is_not_learned() -> None:
 
 
 def test_the_weight_grows_with_the_epochs() -> None:
-    weights = [agreement_weight(2.0, epoch) for epoch in (1, WARM_UP_EPOCHS // 2, WARM_UP_EPOCHS)]
-    assert weights == pytest.approx([2 / WARM_UP_EPOCHS, 1.0, 2.0])
-    assert agreement_weight(2.0, 10 * WARM_UP_EPOCHS) == 2.0
+    weights = [agreement_weight(2.0, epoch, 100) for epoch in (1, 50, 100)]
+    assert weights == pytest.approx([0.02, 1.0, 2.0])
+    assert agreement_weight(2.0, 1000, 100) == 2.0
+    assert agreement_weight(2.0, 1, 1) == 2.0
 
 
 def test_views_without_dropout_change_nothing() -> None:

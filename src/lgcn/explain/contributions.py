@@ -190,9 +190,7 @@ def feature_contributions(
         slope: See `Share`.
         rows: The nodes to add up. (default: all)
     """
-    layer = model.first_layer
-    weight: Tensor = layer.weight.detach()
-    weight = weight if layer.scale == 1 else weight * layer.scale
+    weight: Tensor = model.first_layer.linear_map()[0].detach()
     if rows is not None:
         x, slope = take_rows(x, rows), slope[rows]
     if x.layout == torch.sparse_csr:

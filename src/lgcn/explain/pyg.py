@@ -108,8 +108,7 @@ class LGCNExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         multi = self.model_config.mode == ModelMode.multiclass_classification
         spec = ModelSpec(x.size(1), layer.out_channels)
         explainer = NodeExplainer(model, graph, spec=spec)
-        weight = (explainer.parts[0].model.first_layer.weight).detach()
-        weight = weight * explainer.parts[0].model.first_layer.scale
+        weight = explainer.parts[0].model.first_layer.linear_map()[0].detach()
         # Rows are sorted by target, each in the order of the edges.
         order = edge_index[1].cpu().argsort(stable=True)
         by_value, by_edge = torch.zeros_like(graph.features()), torch.zeros(graph.num_edges)

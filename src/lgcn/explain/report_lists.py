@@ -224,7 +224,7 @@ def _unit_name(share: Share, layer: int, unit: int) -> tuple[str, int | None]:
 
 def _drivers(share: Share, unit: int) -> list[str]:
     """The features with the largest weights in a unit of the embedding."""
-    weight = share.part.model.first_layer.weight[:, unit].detach()
+    weight = share.part.model.first_layer.linear_map()[0][:, unit].detach()
     order = weight.abs().argsort(descending=True, stable=True)[:DRIVERS]
     return [share.part.columns.features[place] for place in order.tolist()]
 

@@ -36,6 +36,7 @@ from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
 from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMean
 from lgcn.nn.pooling import ClusterPooling, SAGPooling, TopKPooling
+from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.nn.readout import JoinedReadout, SimpleReadout, SortPooling
 from lgcn.nn.residual import ResidualLGCN
 from lgcn.nn.rows import AdjacencyOptions
@@ -142,7 +143,12 @@ class Worlds:
         self._cache: dict[Any, Entries] = {}
 
     def _lgcn(self, model: LGCN, h: Tensor) -> Tensor:
-        h = self._activate(model.activation, self._aggregate(model.embedding, h))
+        embedding = model.embedding
+        if isinstance(embedding, PropagatedEmbedding):
+            h = self._diffuse(embedding, h) + embedding.constant()
+            h = self._norm(embedding.norm, self._activate(model.activation, h))
+        else:
+            h = self._activate(model.activation, self._aggregate(embedding, h))
         for lgcl, norm in model.lgcls():
             if isinstance(lgcl, LGConv):
                 new = self._lgcl(lgcl, h)
@@ -153,12 +159,15 @@ class Worlds:
         classifier = model.classifier
         if isinstance(classifier, Diffusion):
             # The linear map comes first: the result is the same, and there are fewer classes.
-            total = h = h @ classifier.weight / (classifier.hops + 1)
-            for _ in range(classifier.hops):
-                summed = self._sum(classifier.adjacency_options, total)
-                total = h[:, : summed.size(1)] + summed
-            return total + classifier.bias
+            return self._diffuse(classifier, h @ classifier.weight) + classifier.bias
         return self._aggregate(classifier, classifier.transform(h))
+
+    def _diffuse(self, layer: Diffusion, h: Tensor) -> Tensor:
+        total = h = h / (layer.hops + 1)
+        for _ in range(layer.hops):
+            summed = self._sum(layer.adjacency_options, total)
+            total = h[:, : summed.size(1)] + summed
+        return total
 
     def _residual(self, model: ResidualLGCN, h: Tensor) -> Tensor:
         h = self.differences.secant(F.relu, h)
@@ -408,4 +417,5 @@ def embed(model: Module, x: Tensor) -> tuple[Tensor, Tensor]:
     """What the linear map of the first layer makes of features, and of features that are zero."""
     layer: Any = model.first_layer
     made: Tensor = layer.transform(x)
-    return made, layer.bias.expand_as(made)
+    _, constant = layer.linear_map()
+    return made, constant.expand_as(made)

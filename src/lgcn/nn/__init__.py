@@ -6,6 +6,7 @@ from lgcn.nn.graph_lgcn import GraphLGCN
 from lgcn.nn.k_largest_aggregation import KLargestAggregation
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
+from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.nn.readout import KLargestReadout
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "KLargestAggregation",
     "KLargestReadout",
     "LGConv",
+    "PropagatedEmbedding",
 ]

@@ -52,18 +52,22 @@ class Diffusion(GCNLayer):
 
     def rows(self, x: Rows) -> Rows:
         x.check_width(self.in_channels)
-        total = x = x.stored()
+        return self.spread_rows(x.stored()).then(
+            self.finish, width=self.out_channels, values=self.in_channels + self.out_channels
+        )
+
+    def spread_rows(self, x: Rows) -> Rows:
+        """The sum over 0 to K propagation steps, of a matrix that is stored."""
+        total, width = x, x.width
         for hop in range(1, self.hops + 1):
             total = total.from_neighbours(
                 lambda near, own, adjacency: self.step(own, near, adjacency),
                 self.adjacency_options,
                 own=x,
-                width=self.in_channels,
-                values=3 * self.in_channels,
+                width=width,
+                values=3 * width,
             ).stored(f"step {hop}")
-        return total.then(
-            self.finish, width=self.out_channels, values=self.in_channels + self.out_channels
-        )
+        return total
 
     def step(self, x: Tensor, total: Tensor, adjacency: CSR) -> Tensor:
         """Adds one more power to the sum, as in x + A (x + A (x + ...)).

@@ -112,13 +112,17 @@ class GCNLayer(MessageLayer):
 
     def transform(self, x: Tensor) -> Tensor:
         """Applies the linear map, to all nodes or to a block of them."""
-        # Scaling the weights is the same as scaling the features, and there are fewer weights.
-        weight = self.weight if self.scale == 1 else self.scale * self.weight
+        weight, bias = self.linear_map()
         if x.layout == torch.sparse_csr:
             rowptr, col, values = csr_parts(x)
             values = drop(values, self.dropout, self.training)
-            return spmm(rowptr, col, values, weight) + self.bias
-        return drop(x, self.dropout, self.training) @ weight + self.bias
+            return spmm(rowptr, col, values, weight) + bias
+        return drop(x, self.dropout, self.training) @ weight + bias
+
+    def linear_map(self) -> tuple[Tensor, Tensor]:
+        """The matrix and the constant of `transform`."""
+        # Scaling the weights is the same as scaling the features, and there are fewer weights.
+        return self.weight if self.scale == 1 else self.scale * self.weight, self.bias
 
     def propagate(self, x: Tensor, adjacency: CSR) -> Tensor:
         """Sums over the neighbours, for all rows of the adjacency or for a block of them."""

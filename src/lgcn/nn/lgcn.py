@@ -14,6 +14,7 @@ from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
 from lgcn.nn.lg_conv import LGConv, Rank
 from lgcn.nn.message_layer import as_edges
+from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.nn.rows import Matrix, Rows, concat, row_wise
 from lgcn.ops.dropout import drop_rows, drop_whole
 from lgcn.ops.k_largest import Zeros
@@ -50,7 +51,9 @@ class LGCN(Module):
             it gets. (default: 8)
         num_layers: Number of LGCLs. (default: 2)
         k: Number of values that an LGCL selects per feature. (default: 8)
-        embedding: `"gcn"` for a GCN layer, or `"linear"`. (default: `"gcn"`)
+        embedding: `"gcn"` for a GCN layer, `"linear"`, or `"propagated"` for a layer over features
+            that are propagated first, see `lgcn.nn.PropagatedEmbedding`. (default: `"gcn"`)
+        input_hops: Propagation steps of `embedding="propagated"`. (default: 5)
         layer: `"lgcl"`, or `"gcn"` for GCN layers in place of the LGCLs, which is the paper's
             ablation. (default: `"lgcl"`)
         cnn: The CNN of the LGCLs: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`.
@@ -68,7 +71,9 @@ class LGCN(Module):
         dropout: Dropout rate of the features in each layer. (default: 0.84)
         input_dropout: Dropout rate of the input features. (default: `dropout`)
         input_scale: Factor by which the input features are multiplied. (default: 1)
-        node_dropout: Dropout rate of whole nodes after the embedding. (default: 0)
+        lgcl_dropout: Dropout rate of the values that LGCLs select. (default: `dropout`)
+        node_dropout: Dropout rate of whole nodes: after the embedding, or of the input if that is
+            propagated. (default: 0)
         layer_dropout: Probability that all that an LGCL appends is dropped, for all nodes, so that
             later layers learn to do without it, as in
             ["Deep Networks with Stochastic Depth"](https://arxiv.org/abs/1603.09382). (default: 0)
@@ -101,7 +106,8 @@ class LGCN(Module):
         lgcl_channels: int = 8,
         num_layers: int = 2,
         k: int = 8,
-        embedding: Literal["gcn", "linear"] = "gcn",
+        embedding: Literal["gcn", "linear", "propagated"] = "gcn",
+        input_hops: int = 5,
         layer: Literal["lgcl", "gcn"] = "lgcl",
         cnn: str = "double",
         rank: Rank = "normalized",
@@ -113,6 +119,7 @@ class LGCN(Module):
         dropout: float = 0.84,
         input_dropout: float | None = None,
         input_scale: float = 1.0,
+        lgcl_dropout: float | None = None,
         node_dropout: float = 0.0,
         layer_dropout: float = 0.0,
         adj_dropout: float = 0.001,
@@ -121,7 +128,7 @@ class LGCN(Module):
     ) -> None:
         super().__init__()
         for name, value, known in (
-            ("embedding", embedding, ("gcn", "linear")),
+            ("embedding", embedding, ("gcn", "linear", "propagated")),
             ("layer", layer, ("lgcl", "gcn")),
             ("activation", activation, ACTIVATIONS),
             ("batch_norm", batch_norm, ("none", "running", "batch")),
@@ -134,14 +141,24 @@ class LGCN(Module):
         self.activation: Callable[[Tensor], Tensor] | None = (
             None if activation == "none" else getattr(F, activation)
         )
-        self.embedding = GCNLayer(
-            in_channels,
-            hidden_channels,
-            "normalized" if embedding == "gcn" else "none",
-            dropout=dropout if input_dropout is None else input_dropout,
-            adj_dropout=adj_dropout,
-            scale=input_scale,
-        )
+        self.embedding: GCNLayer
+        first: dict[str, Any] = {
+            "dropout": dropout if input_dropout is None else input_dropout,
+            "adj_dropout": adj_dropout,
+            "scale": input_scale,
+        }
+        if embedding == "propagated":
+            self.embedding = PropagatedEmbedding(
+                in_channels,
+                hidden_channels,
+                input_hops,
+                node_dropout=node_dropout,
+                activation=self.activation,
+                **first,
+            )
+        else:
+            aggregate: Aggregate = "normalized" if embedding == "gcn" else "none"
+            self.embedding = GCNLayer(in_channels, hidden_channels, aggregate, **first)
         self.node_dropout = node_dropout
         self.layer_dropout = layer_dropout
         self.layers = ModuleList()
@@ -162,7 +179,7 @@ class LGCN(Module):
                         self_loops=self_loops,
                         zeros=zeros,
                         mean=mean,
-                        dropout=dropout,
+                        dropout=dropout if lgcl_dropout is None else lgcl_dropout,
                         adj_dropout=adj_dropout,
                         activation=self.activation,
                     )
@@ -230,9 +247,11 @@ class LGCN(Module):
 
     def _embed(self, x: Matrix, graph: Edges, layer: int) -> Matrix:
         """The layers up to an LGCL, computed (for a tensor) or described (for rows)."""
-        h: Any = self.activate(self.embedding(x, graph))
-        if self.training:
-            h = drop_rows(h, self.node_dropout)
+        h: Any = self.embedding(x, graph)
+        if not isinstance(self.embedding, PropagatedEmbedding):  # which has done both
+            h = self.activate(h)
+            if self.training:
+                h = drop_rows(h, self.node_dropout)
         for lgcl, norm in self.lgcls(layer):
             new = self.activate(norm(lgcl(h, graph)))
             if self.training:

@@ -7,10 +7,6 @@ from torch import Tensor
 
 from lgcn.training.calibration import probabilities
 
-# The weight of the agreement grows over these epochs. With full weight from the start, all
-# predictions would agree on one class.
-WARM_UP_EPOCHS = 100
-
 
 def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Tensor:
     r"""How far the predictions of the views are from their sharpened mean.
@@ -52,6 +48,15 @@ def deviation(views: Sequence[Tensor]) -> Tensor:
     return (predictions - predictions.detach().mean(0)).square().mean()
 
 
-def agreement_weight(weight: float, epoch: int) -> float:
-    """The weight of the agreement in an epoch. Epochs count from 1."""
-    return weight * min(1.0, epoch / WARM_UP_EPOCHS)
+def agreement_weight(weight: float, epoch: int, epochs: int) -> float:
+    """The weight of the agreement in an epoch.
+
+    It grows: with full weight from the start, all predictions of some networks would agree on one
+    class.
+
+    Args:
+        weight: The weight that it reaches.
+        epoch: The epoch, from 1 on.
+        epochs: The epoch in which it is reached.
+    """
+    return weight * min(1.0, epoch / epochs)

@@ -188,7 +188,14 @@ class LGCNSettings(ModelSettings):
         ge=1,
         description="values that an LGCL selects per feature (none: chosen by the degrees)",
     )
-    embedding: Literal["gcn", "linear"] = Field("linear", description="kind of the embedding layer")
+    embedding: Literal["gcn", "linear", "propagated"] = Field(
+        "linear",
+        description="kind of the embedding layer; propagated averages the input over neighbours "
+        "first, with batch norm",
+    )
+    input_hops: int = Field(
+        5, ge=0, le=MAX_PARTS, description="steps of propagation of embedding=propagated"
+    )
     layer: Literal["lgcl", "gcn"] = Field(
         "lgcl", description="kind of the layers; gcn is the paper's ablation"
     )
@@ -222,7 +229,14 @@ class LGCNSettings(ModelSettings):
         description="factor of the input features (none: chosen so that a node's feature vector "
         "has length one)",
     )
-    node_dropout: Rate = Field(0.5, description="dropout rate of whole nodes' embeddings")
+    lgcl_dropout: Rate | None = Field(
+        None, description="dropout rate of the values that LGCLs select (none: the same as dropout)"
+    )
+    node_dropout: Rate = Field(
+        0.5,
+        description="dropout rate of whole nodes' embeddings, or of whole nodes in the input with "
+        "embedding=propagated",
+    )
     layer_dropout: Rate = Field(0.5, description="dropout rate of all that an LGCL appends")
     adj_dropout: Rate = Field(0.0, description="dropout rate of edges")
     activation: Activation = Field("relu", description="non-linearity")
@@ -467,10 +481,9 @@ class OptimisationSettings(Group):
     views: int = Field(
         2, ge=1, le=MAX_PARTS, description="passes per step, each with its own dropout"
     )
-    agreement: float = Field(
-        1.0,
-        ge=0,
-        description="weight of the views' agreement on all nodes, reached after 100 epochs",
+    agreement: float = Field(1.0, ge=0, description="weight of the views' agreement on all nodes")
+    agreement_epochs: Int = Field(
+        100, ge=1, description="epochs over which that weight grows from zero"
     )
     sharpen: float = Field(
         0.3, ge=0.1, description="temperature of the target that the views agree on"

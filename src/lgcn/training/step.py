@@ -67,9 +67,10 @@ class Step:
         """Seeds the generators, and sets the weight of the agreement, which grows with epochs."""
         # One seed per epoch instead of one stream: a resumed run needs no generator state.
         self.generators.manual_seed(random_seed(self.settings.seed, epoch))
-        weight = self.settings.optimisation.agreement
-        if weight:
-            self.agreement_weight.fill_(agreement_weight(weight, epoch))
+        chosen = self.settings.optimisation
+        if chosen.agreement:
+            weight = agreement_weight(chosen.agreement, epoch, chosen.agreement_epochs)
+            self.agreement_weight.fill_(weight)
 
     def __call__(self, source: Graph | GraphSet) -> Tensor | None:
         """Trains on a batch: a graph with training nodes, or a set of whole training graphs.
