@@ -1,7 +1,7 @@
 """Searches for settings with Optuna, by validation scores alone.
 
 python -m benchmarks.search DATASET [--model MODEL] [--trials 30] [--seeds 2] [--device cpu|cuda]
-    [--processes N | --ray ADDRESS]
+    [--processes N | --ray ADDRESS] [--at-once N]
 python -m benchmarks.search DATASET [--model MODEL] --confirm 6 [--seeds 8] [--device cpu|cuda]
     [--processes N | --ray ADDRESS]
 
@@ -14,6 +14,9 @@ so is the preset without LGCLs, and vice versa. No two trials are equal. The sam
 trials run one after the other, so the same command makes the same study on the same CPU. All trials
 are written; an interrupted command resumes from them, with other draws. Test nodes are not scored.
 
+With --at-once N, N trials are drawn before any of them has a score, and all their runs are done in
+one pool of processes: faster where runs are short, since processes start once.
+
 With few seeds, the best of many trials is partly luck. --confirm trains the best trials of a study
 again with other seeds and takes the best by these; among equals, the earlier. Another round with
 more seeds takes the best of the confirmed ones.
@@ -21,7 +24,7 @@ more seeds takes the best of the confirmed ones.
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ from benchmarks import validation
 from benchmarks._common import machine, make_parser, read, write
 from lgcn.datasets.npz import HALF
 from lgcn.errors import LGCNError
-from lgcn.paper.jobs import GRAPHS
+from lgcn.paper.jobs import GRAPHS, PUBLISHED
 from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Settings
 
@@ -66,6 +69,50 @@ def _without(trial: optuna.Trial) -> dict[str, Any]:
         "sharpen": trial.suggest_float("sharpen", 0.1, 0.5, step=0.1),
         "lr": trial.suggest_categorical("lr", [0.005, 0.01, 0.02, 0.05]),
         "weight_decay": trial.suggest_categorical("weight_decay", [1e-4, 2e-4, 5e-4, 1e-3, 2e-3]),
+    }
+
+
+def _propagated(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "k": trial.suggest_categorical("k", [4, 8, 16]),
+        "cnn": trial.suggest_categorical("cnn", ["single", "shared"]),
+        "lgcl_channels": trial.suggest_categorical("lgcl_channels", [8, 16, 32]),
+        "lgcl_dropout": trial.suggest_categorical("lgcl_dropout", [0.2, 0.5, 0.8]),
+        "layer_dropout": trial.suggest_categorical("layer_dropout", [0.0, 0.5]),
+        **_propagated_without(trial),
+    }
+
+
+def _propagated_without(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "hidden_channels": trial.suggest_categorical("hidden_channels", [32, 64]),
+        "input_hops": trial.suggest_int("input_hops", 2, 8),
+        "node_dropout": trial.suggest_categorical("node_dropout", [0.3, 0.5, 0.7]),
+        "input_dropout": trial.suggest_float("input_dropout", 0.4, 0.8, step=0.1),
+        "dropout": trial.suggest_float("dropout", 0.4, 0.8, step=0.1),
+        "agreement": trial.suggest_categorical("agreement", [0.7, 1.0, 1.5]),
+        "agreement_epochs": trial.suggest_categorical("agreement_epochs", [1, 50]),
+        "sharpen": trial.suggest_float("sharpen", 0.1, 0.5, step=0.1),
+        "lr": trial.suggest_categorical("lr", [0.01, 0.05, 0.2]),
+        "weight_decay": trial.suggest_categorical("weight_decay", [2e-4, 5e-4, 1e-3]),
+    }
+
+
+def _residual(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "cnn": trial.suggest_categorical("cnn", ["single", "depthwise"]),
+        "k": trial.suggest_categorical("k", [4, 8, 16]),
+        **_residual_without(trial),
+    }
+
+
+def _residual_without(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "hidden_channels": trial.suggest_categorical("hidden_channels", [64, 96, 128]),
+        "num_layers": trial.suggest_categorical("num_layers", [4, 8, 12, 16]),
+        "dropout": trial.suggest_categorical("dropout", [0.1, 0.2, 0.4]),
+        "lr": trial.suggest_categorical("lr", [0.002, 0.005, 0.01]),
+        "weight_decay": trial.suggest_categorical("weight_decay", [0.0, 1e-5, 1e-4]),
     }
 
 
@@ -135,6 +182,10 @@ def _optimisation(trial: optuna.Trial) -> dict[str, Any]:
 SPACES: dict[str, tuple[str, Suggest]] = {
     "lgcn": ("best", _lgcn),
     "without": ("best-without", _without),  # LGCLs
+    "propagated": ("propagated", _propagated),
+    "propagated-without": ("propagated", _propagated_without),
+    "residual": ("residual", _residual),
+    "residual-mean": ("residual", _residual_without),
     "gcn": ("gcn", _baseline),
     "gat": ("gat", _gat),
     "sage": ("sage", _baseline),
@@ -142,6 +193,13 @@ SPACES: dict[str, tuple[str, Suggest]] = {
 }
 # What the one is good with may suit the other.
 ALSO = {"best": "best-without", "best-without": "best"}
+# Settings of a model that its preset does not have.
+FIXED: dict[str, dict[str, Any]] = {
+    "propagated": {"training": "whole", "evaluate_on": "graph"},
+    "propagated-without": {"training": "whole", "evaluate_on": "graph", "num_layers": 0},
+    "residual": {"training": "whole", "evaluate_on": "graph"},
+    "residual-mean": {"training": "whole", "evaluate_on": "graph", "aggregate": "mean"},
+}
 
 # On graphs without a split, which have few labels or many.
 FEW = {"lgcn": _few_labels, "without": _few_labels_without}
@@ -165,6 +223,9 @@ def main() -> None:
     )
     parser.add_argument(
         "--processes", type=count, help="runs at the same time, see above (default: 1)"
+    )
+    parser.add_argument(
+        "--at-once", type=count, default=1, help="trials drawn before they have scores (default: 1)"
     )
     parser.add_argument("--ray", metavar="ADDRESS", help="do the runs on a Ray cluster")
     parser.add_argument("--max-epochs", type=count, help="(default: the preset's)")
@@ -211,13 +272,17 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
     dataset = arguments.dataset
     preset, suggest = _space(arguments.model, dataset)
     given: dict[str, Any] = {"dataset": dataset, "preset": preset}
+    given |= FIXED.get(arguments.model, {})
+    if dataset in PUBLISHED:
+        given["metric"] = "roc_auc"
     if arguments.max_epochs is not None:
         given["max_epochs"] = arguments.max_epochs
-    validate = _validate
+    validate: Any = _validate
     if arguments.ray or (arguments.processes or 1) > 1:
         validate = partial(
             _validate_at_once, processes=arguments.processes or 1, address=arguments.ray
         )
+    seeds = range(FIRST_SEED, FIRST_SEED + arguments.seeds)
     for key, value in (("given", given), ("seeds", arguments.seeds)):
         if before and before[key] != value:
             raise LGCNError(
@@ -231,24 +296,33 @@ def search(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         study.enqueue_trial(params, skip_if_exists=True)
     in_vain = 0
     while len(trials) < arguments.trials:
-        asked = _ask(study, suggest)
-        again = next(
-            (trial for trial in trials if validation.has(trial["params"], asked.params)), None
-        )
-        if again is not None:
-            study.tell(asked, again["value"])
+        drawn: list[optuna.Trial] = []
+        while len(drawn) < min(arguments.at_once, arguments.trials - len(trials)):
+            asked = _ask(study, suggest)
+            known = [*trials, *({"params": other.params} for other in drawn)]
+            again = next(
+                (trial for trial in known if validation.has(trial["params"], asked.params)), None
+            )
+            if again is None:
+                drawn.append(asked)
+                in_vain = 0
+                continue
+            if "value" in again:
+                study.tell(asked, again["value"])
             in_vain += 1
             if in_vain == MOST_IN_VAIN:
                 raise LGCNError(f"after {len(trials)} trials, {in_vain} more were all known ones")
-            continue
-        in_vain = 0
-        settings = {**given, **asked.params, "device": arguments.device}
-        score, seconds = validate(settings, range(FIRST_SEED, FIRST_SEED + arguments.seeds))
-        study.tell(asked, score)
-        trials.append({"params": asked.params, "value": score, "seconds": seconds})
-        record = {"given": given, "seeds": arguments.seeds, "trials": trials}
-        write(path, name, {**before, "machine": machine(arguments.device), **record})
-        print(f"{len(trials) - 1}: {100 * score:.2f} {asked.params}", flush=True)
+        settings = [{**given, **one.params, "device": arguments.device} for one in drawn]
+
+        def scored(number: int, score: float, seconds: float, drawn: Any = drawn) -> None:
+            study.tell(drawn[number], score)
+            params = drawn[number].params
+            trials.append({"params": params, "value": score, "seconds": seconds})
+            record = {"given": given, "seeds": arguments.seeds, "trials": trials}
+            write(path, name, {**before, "machine": machine(arguments.device), **record})
+            print(f"{len(trials) - 1}: {100 * score:.2f} {params}", flush=True)
+
+        validate(settings, seeds, scored)
     return trials
 
 
@@ -294,14 +368,14 @@ def confirm(arguments: argparse.Namespace, path: Path) -> list[Trial]:
         print(f"{100 * trial['value']:.2f}, now {100 * score:.2f} {trial['params']}", flush=True)
 
     settings = [{**study["given"], **t["params"], "device": arguments.device} for t in trials]
-    once, processes = partial(_confirm_once, settings), arguments.processes or 1
+    once, processes = partial(_run_once, settings), arguments.processes or 1
     run_tasks(tasks, once, done, processes=processes, address=arguments.ray)
     if failed:
         raise LGCNError("\n".join(["these runs failed:", *failed]))
     return trials
 
 
-def _confirm_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict[str, Any]:
+def _run_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict[str, Any]:
     return validation.validate_on(settings[task[0]], task[1])
 
 
@@ -337,25 +411,38 @@ def _ask(study: optuna.Study, suggest: Suggest) -> optuna.Trial:
     return trial
 
 
-def _validate(settings: Mapping[str, Any], seeds: Iterable[int]) -> tuple[float, float]:
-    """The mean validation score of runs with these seeds, and their seconds."""
-    return _mean([validation.validate_on(settings, seed) for seed in seeds])
+# Called with the number, mean validation score and seconds of a trial as soon as its runs are done.
+OnScore = Callable[[int, float, float], None]
+
+
+def _validate(trials: list[dict[str, Any]], seeds: Iterable[int], on_score: OnScore) -> None:
+    """Scores trials, one run after the other."""
+    for number, settings in enumerate(trials):
+        on_score(number, *_mean([validation.validate_on(settings, seed) for seed in seeds]))
 
 
 def _validate_at_once(
-    settings: Mapping[str, Any], seeds: Iterable[int], *, processes: int, address: str | None
-) -> tuple[float, float]:
+    trials: list[dict[str, Any]],
+    seeds: range,
+    on_score: OnScore,
+    *,
+    processes: int,
+    address: str | None,
+) -> None:
     """`_validate`, with the runs in several processes, or on the cluster at an address."""
-    runs: list[dict[str, Any]] = []
+    runs: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(trials))}
 
-    def done(seed: int, run: Any) -> None:
+    def done(task: tuple[int, int], run: Any) -> None:
+        number, seed = task
         if isinstance(run, Failure):
             raise LGCNError(f"the run with seed {seed} failed: {run.message}")
-        runs.append(run)
+        runs[number].append(run)
+        if len(runs[number]) == len(seeds):
+            on_score(number, *_mean(runs[number]))
 
-    once = partial(validation.validate_on, dict(settings))
-    run_tasks(list(seeds), once, done, processes=processes, address=address)
-    return _mean(runs)
+    tasks = [(number, seed) for number in runs for seed in seeds]
+    once = partial(_run_once, trials)
+    run_tasks(tasks, once, done, processes=processes, address=address)
 
 
 def _mean(runs: list[dict[str, Any]]) -> tuple[float, float]:

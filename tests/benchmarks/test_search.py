@@ -76,12 +76,18 @@ def test_studies_of_several_data_sets_are_in_one_file(
     assert studies["digits-gat"]["trials"] == [1]
 
 
+def score_is_the_rate(trials: Any, seeds: Any, on_score: Any) -> None:
+    """In place of training."""
+    for number, settings in enumerate(trials):
+        on_score(number, settings["lr"], 1.0)
+
+
 def test_no_two_trials_are_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def suggest(trial: Any) -> dict[str, Any]:
         return {"lr": trial.suggest_float("lr", 0.01, 0.05, step=0.01)}
 
     monkeypatch.setitem(search.SPACES, "gcn", ("gcn", suggest))
-    monkeypatch.setattr(search, "_validate", lambda settings, seeds: (settings["lr"], 1.0))
+    monkeypatch.setattr(search, "_validate", score_is_the_rate)
     for trials in (2, 5):
         study = run(tmp_path / "a.json", monkeypatch, trials, "gcn")
     rates = sorted(round(trial["params"]["lr"], 9) for trial in study["trials"])
@@ -222,7 +228,7 @@ def test_a_space_without_further_trials_is_an_error(
         return {"lr": trial.suggest_categorical("lr", [0.01, 0.02])}
 
     monkeypatch.setitem(search.SPACES, "gcn", ("gcn", suggest))
-    monkeypatch.setattr(search, "_validate", lambda settings, seeds: (settings["lr"], 1.0))
+    monkeypatch.setattr(search, "_validate", score_is_the_rate)
     monkeypatch.setattr(search, "MOST_IN_VAIN", 50)
     with pytest.raises(SystemExit):
         run(tmp_path / "a.json", monkeypatch, 3, "gcn")
@@ -266,7 +272,27 @@ def test_the_runs_of_a_trial_can_be_tasks(
     for trial in (*alone["trials"], *study["trials"]):
         del trial["seconds"]
     assert study["trials"] == alone["trials"]
-    assert asked == [([1000, 1001], {"processes": processes, "address": address})] * 2
+    pairs = [(0, 1000), (0, 1001)]
+    assert asked == [(pairs, {"processes": processes, "address": address})] * 2
+
+
+def test_several_trials_are_drawn_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of five trials in pools of at most three trials; a trial with all runs is kept."""
+    pools = []
+
+    def run_tasks(tasks: Any, function: Any, done: Any, **how: Any) -> None:
+        pools.append(tasks)
+        for task in sorted(tasks, key=lambda task: task[1]):
+            done(task, {"val_score": 0.5 + task[0] / 10, "seconds": 1.0})
+
+    monkeypatch.setattr(search, "run_tasks", run_tasks)
+    arguments = ["--model", "gcn", "--trials", "5", "--seeds", "2", "--processes", "4"]
+    study = command(tmp_path / "a.json", monkeypatch, *arguments, "--at-once", "3")
+    assert [len(pool) for pool in pools] == [6, 4]
+    values = [trial["value"] for trial in study["trials"]]
+    assert values == pytest.approx([0.5, 0.6, 0.7, 0.5, 0.6])
+    drawn = [json.dumps(trial["params"]) for trial in study["trials"]]
+    assert len(set(drawn)) == 5
 
 
 def test_a_run_that_fails_ends_the_search_and_keeps_the_trials(
