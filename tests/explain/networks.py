@@ -19,7 +19,7 @@ LGCN_OPTIONS = {
     "k": [1, 3, 8],
     "embedding": ["gcn", "linear"],
     "layer": ["lgcl", "lgcl", "gcn"],
-    "cnn": ["double", "single", "shared"],
+    "cnn": ["double", "single", "shared", "depthwise"],
     "rank": ["raw", "normalized"],
     "self_loops": [True, False],
     "zeros": ["pad", "compete"],
@@ -32,7 +32,9 @@ LGCN_OPTIONS = {
 }
 RESIDUAL_OPTIONS = {
     "num_layers": [0, 1, 2],
-    "aggregate": ["lgcl", "mean", "gcn", "attention", "none"],
+    "aggregate": ["lgcl", "lgcl", "mean", "max", "sum", "gcn", "attention", "none"],
+    "cnn": ["single", "depthwise"],
+    "mean": [True, False],
     "k": [1, 3],
     "residual": [True, False],
     "norm": ["batch", "layer", "none"],
