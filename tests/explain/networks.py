@@ -20,7 +20,7 @@ LGCN_OPTIONS = {
     "embedding": ["gcn", "linear", "propagated"],
     "input_hops": [0, 2],
     "layer": ["lgcl", "lgcl", "gcn"],
-    "cnn": ["double", "single", "shared"],
+    "cnn": ["double", "single", "shared", "depthwise"],
     "rank": ["raw", "normalized"],
     "self_loops": [True, False],
     "zeros": ["pad", "compete"],
@@ -33,7 +33,9 @@ LGCN_OPTIONS = {
 }
 RESIDUAL_OPTIONS = {
     "num_layers": [0, 1, 2],
-    "aggregate": ["lgcl", "mean", "gcn", "attention", "none"],
+    "aggregate": ["lgcl", "lgcl", "mean", "max", "sum", "gcn", "attention", "none"],
+    "cnn": ["single", "depthwise"],
+    "mean": [True, False],
     "k": [1, 3],
     "residual": [True, False],
     "norm": ["batch", "layer", "none"],

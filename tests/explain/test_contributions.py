@@ -66,7 +66,7 @@ def test_no_features_is_the_score_of_zeros_if_nothing_is_selected():
     torch.testing.assert_close(found.explained[NO_FEATURES], odds(zeros, 0).detach(), **EXACT)
 
 
-@pytest.mark.parametrize("aggregate", ["mean", "lgcl", "attention"])
+@pytest.mark.parametrize("aggregate", ["mean", "max", "sum", "lgcl", "attention"])
 def test_no_edges_is_the_score_of_the_node_alone(aggregate: str):
     # Without normalisation by degrees, no message is the same as no edge.
     model = build("residual", {"aggregate": aggregate, "num_layers": 2, "k": 3})

@@ -82,6 +82,23 @@ def test_units_of_later_layers_are_named_after_their_layer():
     assert any(name.startswith("LGCL 1") for name in names)
 
 
+def test_an_lgcl_behind_a_linear_map_shows_what_it_selected():
+    model: Any = build("residual", {"num_layers": 1, "k": 3, "cnn": "depthwise"})
+    graph = random_graph(15, 40)
+    layer = model.layers[0].conv
+    x = model.embedding(graph.features(), graph).relu() @ layer.weight
+    _, selection = layer.lgcl(x, graph, return_selection=True)
+    (found,) = lgcn.selected_neighbours(model, graph, [6])
+    near = selection.node[6].flatten()
+    expected = near[near >= 0].bincount(minlength=15)
+    assert dict(zip(found.neighbour.tolist(), found.count.tolist(), strict=True)) == {
+        node: int(count) for node, count in enumerate(expected) if count
+    }
+    (explained,) = lgcn.explain_nodes(model, graph, [6])
+    places = [place for one in explained.selected[0]["neighbours"] for place in one["places"]]
+    assert {place["feature"] for place in places} <= {f"map of layer 1, unit {i}" for i in range(4)}
+
+
 def test_a_model_without_lgcls_selects_nothing():
     model = build("residual", {"aggregate": "none"})
     graph = random_graph()

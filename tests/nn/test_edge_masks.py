@@ -34,8 +34,11 @@ LAYERS: dict[str, Callable[[], Module]] = {
         f"residual, {kind}": lambda kind=kind: ResidualLGCN(
             2, 3, hidden_channels=16, num_layers=2, aggregate=kind
         )
-        for kind in ("lgcl", "mean", "gcn", "attention")
+        for kind in ("lgcl", "mean", "max", "sum", "gcn", "attention")
     },
+    "residual, depthwise": lambda: ResidualLGCN(
+        2, 3, hidden_channels=16, num_layers=2, cnn="depthwise"
+    ),
 }
 
 

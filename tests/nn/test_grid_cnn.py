@@ -11,6 +11,7 @@ from torch.nn import Conv1d, ReLU, Sequential
 from lgcn import LGConv
 from lgcn.nn import grid_cnn
 from lgcn.nn.grid_cnn import (
+    DepthwiseKernel,
     GridCNN,
     GridConv,
     SharedKernel,
@@ -109,6 +110,39 @@ def test_the_gradient_of_a_shared_kernel_lies_as_the_grid_does() -> None:
     kernel(values.transpose(1, 2)).sum().backward()
     hook.remove()
     assert seen == [True]
+
+
+@pytest.mark.parametrize("num_nodes", [0, 1, 6])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_depthwise_kernel_by_its_formula(num_nodes: int, last: bool) -> None:
+    kernel = DepthwiseKernel(4, 3, last).double()
+    x = grid(num_nodes, 4, 3)
+    start = x[:, -1] if last else x.mean(1)
+    torch.testing.assert_close(kernel(x.transpose(1, 2)), start)
+    torch.nn.init.normal_(kernel.weight)
+    expected = torch.einsum("npc,pc->nc", x, kernel.weight) + start
+    torch.testing.assert_close(kernel(x.transpose(1, 2)), expected)
+    torch.testing.assert_close(kernel(x.transpose(1, 2).contiguous()), expected)
+    if num_nodes:
+        parts = x.transpose(1, 2).detach().requires_grad_(), kernel.weight
+
+        def run(values: Tensor, weight: Tensor) -> Tensor:
+            called: Tensor = torch.func.functional_call(kernel, {"weight": weight}, values)
+            return called
+
+        assert torch.autograd.gradcheck(run, parts)
+        assert torch.autograd.gradgradcheck(run, parts)
+
+
+def test_a_depthwise_kernel_keeps_the_precision_and_only_its_deviation_is_stored() -> None:
+    kernel = DepthwiseKernel(4, 3, last=True)
+    assert {name: tuple(value.shape) for name, value in kernel.state_dict().items()} == {
+        "weight": (4, 3)
+    }
+    x = grid(6, 4, 3).transpose(1, 2)
+    assert kernel(x.bfloat16()).dtype == torch.bfloat16
+    with torch.autocast("cpu", torch.bfloat16):
+        assert kernel(x.bfloat16()).dtype == torch.bfloat16
 
 
 def test_weights_have_the_names_and_shapes_of_torch() -> None:

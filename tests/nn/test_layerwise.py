@@ -58,6 +58,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"layer": "gcn", "activation": "elu"},
     {"layer": "gcn", "batch_norm": "batch"},
     {"cnn": "single"},
+    {"cnn": "depthwise"},
+    {"cnn": "depthwise", "mean": True, "rank": "raw"},
     {"classifier": "diffusion", "hops": 3},
     {"classifier": "diffusion", "hops": 0, "embedding": "linear", "cnn": "shared"},
     {"mean": True, "rank": "raw", "cnn": "single", "self_loops": False},

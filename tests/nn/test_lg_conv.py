@@ -141,6 +141,24 @@ def test_a_shared_kernel_starts_as_propagation_where_all_neighbours_are_selected
     torch.testing.assert_close(conv(graph.x, graph), graph.x + propagated)
 
 
+@pytest.mark.parametrize("options", [{}, {"mean": True}, {"sum": True}])
+def test_a_depthwise_kernel_weights_positions_of_each_feature_on_its_own(
+    random_graph: RandomGraph, options: dict[str, bool]
+) -> None:
+    graph, conv = random_graph(), LGConv(5, 5, k=4, cnn="depthwise", **options)
+    grid = conv.select(graph.x, graph.x, graph.adjacency())
+    start = grid[:, -1] if options else grid.mean(1)
+    torch.testing.assert_close(conv(graph.x, graph), start)
+    assert sum(p.numel() for p in conv.parameters()) == 5 * conv.positions
+    torch.nn.init.normal_(conv.cnn.weight)
+    expected = torch.einsum("npc,pc->nc", grid, conv.cnn.weight) + start
+    torch.testing.assert_close(conv(graph.x, graph), expected)
+    conv.reset_parameters()
+    torch.testing.assert_close(conv(graph.x, graph), start)
+    with pytest.raises(ValueError, match=r"out_channels must equal in_channels \(5\) .* got 3"):
+        LGConv(5, 3, cnn="depthwise")
+
+
 def test_own_cnn_of_a_wrong_shape_is_refused(random_graph: RandomGraph) -> None:
     graph, conv = random_graph(), LGConv(5, 3, k=4, cnn=Conv1d(5, 3, 2))
     message = r"map \[12, 5, 5\] to \[12, 3\] or \[12, 3, 1\], got \[12, 3, 4\]"
@@ -226,7 +244,7 @@ def test_the_mean_of_no_neighbours_is_zero() -> None:
     assert grid[:, 2].tolist() == [[0.0], [3.0]]
 
 
-@pytest.mark.parametrize("cnn", ["double", "single", "shared"])
+@pytest.mark.parametrize("cnn", ["double", "single", "shared", "depthwise"])
 def test_every_cnn_covers_the_mean(random_graph: RandomGraph, cnn: str) -> None:
     graph, conv = random_graph(), LGConv(5, 5, k=4, cnn=cnn, mean=True)
     grid = conv.select(graph.x, graph.x, graph.adjacency())
@@ -335,7 +353,10 @@ def test_reset_parameters_is_glorot() -> None:
         ({"k": 0}, "k must be at least 1, got 0"),
         ({"rank": "up"}, "rank must be 'raw' or 'normalized', got 'up'"),
         ({"zeros": "no"}, "zeros must be 'pad' or 'compete', got 'no'"),
-        ({"cnn": "triple"}, "cnn must be 'double', 'single', 'shared' or a module, got 'triple'"),
+        (
+            {"cnn": "triple"},
+            "cnn must be 'double', 'single', 'shared', 'depthwise' or a module, got 'triple'",
+        ),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], message: str) -> None:

@@ -71,7 +71,7 @@ def test_gcn_layers_in_place_of_lgcls(random_graph: RandomGraph) -> None:
 
 
 def test_gcn_layers_are_as_wide_as_the_lgcls_they_stand_for() -> None:
-    for cnn in ("double", "shared"):
+    for cnn in ("double", "shared", "depthwise"):
         lgcls, gcns = (
             LGCN(5, 3, hidden_channels=6, lgcl_channels=4, cnn=cnn, layer=layer).layers
             for layer in ("lgcl", "gcn")

@@ -4,10 +4,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SimpleConv
 
 from lgcn import Graph
-from lgcn.nn.neighbour_layers import Attention, NeighbourMean, NormalizedSum, neighbour_layer
+from lgcn.nn.neighbour_layers import (
+    Attention,
+    NeighbourMax,
+    NeighbourMean,
+    NeighbourSum,
+    NormalizedSum,
+    neighbour_layer,
+)
 
 RandomGraph = Callable[..., Graph]
 
@@ -35,6 +42,49 @@ def test_weighted_mean_and_a_node_without_neighbours() -> None:
     layer.weight.data.fill_(1)
     out = layer(torch.tensor([[4.0], [8.0], [5.0]]), graph)
     assert out.tolist() == [[0], [0], [7]]
+
+
+@pytest.mark.parametrize(("cls", "aggr"), [(NeighbourMax, "max"), (NeighbourSum, "sum")])
+def test_max_and_sum_are_pygs_with_gradients(
+    random_graph: RandomGraph, cls: type[NeighbourMax | NeighbourSum], aggr: str
+) -> None:
+    graph = random_graph()
+    layer, pyg = cls(5, 4), SimpleConv(aggr)
+    weight = graph.edge_weight
+    results = []
+    for run in (
+        lambda x: layer(x, graph),
+        lambda x: pyg(x @ layer.weight, graph.edge_index, weight),
+    ):
+        x = graph.x.clone().requires_grad_()
+        out = run(x)
+        results.append((out, *torch.autograd.grad(out.square().sum(), (x, layer.weight))))
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_the_maximum_of_no_neighbours_is_zero_and_of_negative_values_is_not() -> None:
+    graph = Graph.as_given(torch.tensor([[0, 1], [2, 2]]), 3, edge_weight=torch.tensor([1.0, 3.0]))
+    layer = NeighbourMax(1, 1)
+    layer.weight.data.fill_(1)
+    out = layer(torch.tensor([[-4.0], [-8.0], [5.0]]), graph)
+    assert out.tolist() == [[0], [0], [-4]]
+
+
+def test_the_maximum_forgets_dropped_edges_in_training(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    layer = NeighbourMax(5, 4, adj_dropout=0.5)
+    x = -torch.rand(graph.num_nodes, 5)  # zeros of dropped edges would be the largest values
+    layer.weight.data.abs_()
+    torch.manual_seed(0)
+    kept = graph.adjacency(normalize=False, self_loops=False).drop_edges(0.5)
+    empty = kept.rowptr.diff() == 0
+    torch.manual_seed(0)
+    out = layer(x, graph)
+    assert bool((out[empty] == 0).all())
+    assert bool((out[~empty] < 0).all())
+    with pytest.raises(ValueError, match=r"adj_dropout \(0.5\) .* masked"):
+        layer.mix(x, x, graph.adjacency(), torch.ones(graph.num_edges))
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])

@@ -74,7 +74,8 @@ def test_lazy_layers_are_copied_pickled_saved_and_loaded() -> None:
 
 def test_a_lazy_layer_with_a_shared_kernel_or_a_cnn_of_yours() -> None:
     graph = make_graph()
-    assert LGConv(-1, 5, k=4, cnn="shared")(graph.x, graph).shape == (12, 5)
+    for cnn in ("shared", "depthwise"):
+        assert LGConv(-1, 5, k=4, cnn=cnn)(graph.x, graph).shape == (12, 5)
     with pytest.raises(ValueError, match=r"equal in_channels \(5\) .* got 3"):
         LGConv(-1, 3, k=4, cnn="shared")(graph.x, graph)
     own = LGConv(-1, 3, k=4, cnn=Conv1d(5, 3, 5))

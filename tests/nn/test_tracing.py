@@ -22,6 +22,8 @@ MODELS: dict[str, Any] = {
     "LGCN": lambda: LGCN(6, 3, k=3, activation="relu"),
     "diffusion": lambda: LGCN(6, 3, k=3, classifier="diffusion", hops=2, cnn="shared"),
     "residual": lambda: ResidualLGCN(6, 3, num_layers=2, norm="layer"),
+    "depthwise": lambda: ResidualLGCN(6, 3, num_layers=2, norm="layer", cnn="depthwise"),
+    "max": lambda: ResidualLGCN(6, 3, num_layers=1, aggregate="max"),
     "attention": lambda: ResidualLGCN(6, 3, num_layers=1, aggregate="attention"),
 }
 

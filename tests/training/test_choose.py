@@ -30,7 +30,7 @@ def lgcn_work(settings: Settings, nodes: int, entries: int) -> float:
     model = settings.model
     widths = [model.hidden_channels]
     for _ in range(model.num_layers):
-        new = widths[-1] if model.cnn == "shared" else model.lgcl_channels
+        new = widths[-1] if model.cnn in ("shared", "depthwise") else model.lgcl_channels
         widths.append(widths[-1] + new)
     grids = sum(widths[:-1]) * nodes * (model.k + 1 + model.mean)
     selected = sum(widths[:-1]) * entries

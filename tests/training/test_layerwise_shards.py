@@ -35,7 +35,8 @@ MODELS: list[dict[str, Any]] = [
     {"batch_norm": "batch", "activation": "gelu"},
     {"batch_norm": "running"},
     {"num_layers": 0},
-    *({"aggregate": kind} for kind in ("lgcl", "mean", "gcn", "attention", "none")),
+    *({"aggregate": kind} for kind in ("lgcl", "mean", "max", "sum", "gcn", "attention", "none")),
+    {"aggregate": "lgcl", "cnn": "depthwise", "mean": False},
     {"aggregate": "mean", "norm": "batch", "residual": False},
 ]
 GRAPHS: list[dict[str, Any]] = [

@@ -13,7 +13,14 @@ from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.explain.secant import Differences
-from lgcn.nn.grid_cnn import Activation, GridCNN, GridConv, SharedKernel, grid_convolution
+from lgcn.nn.grid_cnn import (
+    Activation,
+    DepthwiseKernel,
+    GridCNN,
+    GridConv,
+    SharedKernel,
+    grid_convolution,
+)
 from lgcn.ops import k_largest
 from lgcn.ops.k_largest import Zeros
 
@@ -97,10 +104,10 @@ def convolve(cnn: Module | None, grid: Tensor, differences: Differences) -> Tens
     worlds, rows = grid.shape[:2]
     out = grid.flatten(0, 1).transpose(1, 2)
     if not isinstance(cnn, GridCNN):
-        if not isinstance(cnn, SharedKernel):
+        if not isinstance(cnn, SharedKernel | DepthwiseKernel):
             raise UsageError(f"a layer with a {type(cnn).__name__} as CNN cannot be explained")
-        shared: Tensor = cnn(out)
-        return shared.view(worlds, rows, -1)
+        kept_apart: Tensor = cnn(out)
+        return kept_apart.view(worlds, rows, -1)
     for module in cnn:
         if isinstance(module, GridConv):  # weights need no gradient
             bias = None if module.bias is None else module.bias.detach()

@@ -11,6 +11,7 @@ from torch import Tensor
 from lgcn.explain.columns import Columns
 from lgcn.explain.contributions import Contributions, Share
 from lgcn.explain.worlds import GRAPH_NETWORKS, Chosen
+from lgcn.nn.mapped_lg_conv import MappedLGConv
 from lgcn.nn.readout import KLargestReadout, SimpleReadout, SortPooling
 from lgcn.nn.residual import ResidualLGCN
 
@@ -210,6 +211,9 @@ def _unit_name(share: Share, layer: int, unit: int) -> tuple[str, int | None]:
     model = share.part.model
     width = model.first_layer.out_channels
     if isinstance(model, ResidualLGCN):
+        layers: Any = model.layers
+        if isinstance(layers[layer - 1].conv, MappedLGConv):
+            return f"map of layer {layer}, unit {unit}", None
         return (f"unit {unit}", unit) if layer == 1 else (f"layer {layer - 1}, unit {unit}", None)
     if unit < width:
         return f"unit {unit}", unit

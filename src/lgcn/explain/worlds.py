@@ -34,7 +34,8 @@ from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.graph_lgcn import GraphLGCN
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.lgcn import LGCN
-from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMean
+from lgcn.nn.mapped_lg_conv import MappedLGConv
+from lgcn.nn.neighbour_layers import Attention, NeighbourLayer, NeighbourMax, NeighbourMean
 from lgcn.nn.pooling import ClusterPooling, SAGPooling, TopKPooling
 from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.nn.readout import JoinedReadout, SimpleReadout, SortPooling
@@ -177,7 +178,7 @@ class Worlds:
             if conv is None:
                 out = linear(h)
             else:
-                out = self._lgcl(conv, h) if isinstance(conv, LGConv) else self._mix(conv, h)
+                out = self._mix(conv, h)
                 if linear is not None:
                     out = out + linear(h[:, : out.size(1)])
             h = self.differences.secant(F.relu, self._norm(layer.norm, out))
@@ -319,13 +320,21 @@ class Worlds:
         return rowptr, col, value.flatten()
 
     def _mix(self, layer: Any, h: Tensor) -> Tensor:
+        if isinstance(layer, LGConv):
+            return self._lgcl(layer, h)
+        if isinstance(layer, MappedLGConv):
+            return self._lgcl(layer.lgcl, h @ layer.weight)
         if not isinstance(layer, NeighbourLayer):
             raise UsageError(f"a {type(layer).__name__} cannot be explained")
         mapped = h @ layer.weight
         if isinstance(layer, Attention):
             return self._attention(layer, mapped)
         entries = self._step(layer.adjacency_options)
-        total = add_up(entries, self._messages(entries, mapped))
+        messages = self._messages(entries, mapped)
+        if isinstance(layer, NeighbourMax):
+            _, entry = self._largest(1, "pad", entries.rowptr, messages)
+            return taken_from(messages, entry)[:, :, 0]
+        total = add_up(entries, messages)
         if isinstance(layer, NeighbourMean):
             total = total / row_weights(entries, h.dtype)
         return total

@@ -24,6 +24,8 @@ MAX_MATRIX = 2**18
 MIN_NODES_GPU = 2**16
 MAX_MATRIX_GPU = 40_000
 
+KEEP_WIDTH = ("shared", "depthwise")  # CNNs that have as many output channels as input channels
+
 
 class GridCNN(Sequential):
     """Convolutions over the positions of a grid.
@@ -67,20 +69,32 @@ def make_cnn(
     positions: int,
     dropout: float,
     activation: Callable[[Tensor], Tensor] | None,
+    last: bool = False,
 ) -> Module:
-    """The CNN of that name: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`."""
+    """The CNN of that name: `"double"`, `"single"`, `"shared"` or `"depthwise"`.
+
+    Args:
+        name, in_channels, out_channels, dropout, activation: See `lgcn.LGConv`.
+        positions: Positions of the grid.
+        last: Whether the last position is the mean or the sum over all neighbours.
+            (default: `False`)
+    """
     if name == "double":
         return double_cnn(in_channels, out_channels, positions, dropout, activation)
     if name == "single":
         return single_cnn(in_channels, out_channels, positions)
-    if name != "shared":
-        raise ValueError(f"cnn must be 'double', 'single', 'shared' or a module, got {name!r}")
+    if name not in KEEP_WIDTH:
+        raise ValueError(
+            "cnn must be 'double', 'single', 'shared', 'depthwise' or a module, got " + repr(name)
+        )
     if out_channels != in_channels:
         raise ValueError(
-            f"out_channels must equal in_channels ({in_channels}) with cnn='shared', "
+            f"out_channels must equal in_channels ({in_channels}) with cnn={name!r}, "
             f"got {out_channels}"
         )
-    return SharedKernel(positions)
+    if name == "shared":
+        return SharedKernel(positions)
+    return DepthwiseKernel(positions, in_channels, last)
 
 
 def draw_weights(cnn: Module) -> None:
@@ -167,6 +181,44 @@ class SharedKernel(Module):
 
     def extra_repr(self) -> str:
         return f"positions={self.weight.numel()}"
+
+
+class DepthwiseKernel(Module):
+    """One kernel over all positions for each channel, without mixing channels.
+
+    The weight of position p and channel c is start[p] + w[p, c]. L2 regularisation of w, which is
+    zero at first, keeps the kernel close to its start: the last position alone, if that is the mean
+    or the sum over all neighbours, else the average of all positions.
+
+    Args:
+        positions: Positions of the grid.
+        channels: Channels of the grid.
+        last: Whether to start as the last position alone.
+    """
+
+    start: Tensor
+
+    def __init__(self, positions: int, channels: int, last: bool) -> None:
+        super().__init__()
+        start = torch.full((positions, 1), 1 / positions)
+        if last:
+            start = torch.zeros(positions, 1)
+            start[-1] = 1
+        self.register_buffer("start", start, persistent=False)
+        self.weight = Parameter(torch.empty(positions, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        torch.nn.init.zeros_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        kernel = (self.start + self.weight).to(x.dtype)
+        # In the order of the grid's memory. Autocast would return float32.
+        return (x.transpose(1, 2) * kernel).sum(1).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        positions, channels = self.weight.shape
+        return f"{channels}, positions={positions}"
 
 
 class GridConv(Conv1d):

@@ -13,8 +13,16 @@ from torch_geometric.nn.inits import reset
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR, to_csr
 from lgcn.nn.edges import Edges, GivenEdges, without_spare
-from lgcn.nn.grid_cnn import SharedKernel, close, draw_weights, leave_open, make_cnn
-from lgcn.nn.message_layer import MessageLayer, as_edges, needs_tracing, times
+from lgcn.nn.grid_cnn import (
+    KEEP_WIDTH,
+    DepthwiseKernel,
+    SharedKernel,
+    close,
+    draw_weights,
+    leave_open,
+    make_cnn,
+)
+from lgcn.nn.message_layer import MessageLayer, as_edges, drop_edges, needs_tracing, times
 from lgcn.nn.rows import AdjacencyOptions, Rows
 from lgcn.ops import spmm
 from lgcn.ops.dropout import dropout as drop
@@ -64,7 +72,9 @@ class LGConv(MessageLayer):
         cnn: The CNN. `"double"` or `None` is the paper's CNN of two convolutions, with
             `(in_channels + out_channels) // 2` channels between them. `"single"` is one
             convolution over all positions. `"shared"` is one kernel over all positions that every
-            feature uses, without mixing features; it needs `out_channels == in_channels`. You can
+            feature uses, without mixing features. `"depthwise"` is one kernel over all positions
+            for each feature, without mixing features: with `mean` or `sum` it starts as that alone,
+            else as the average of the positions. Both need `out_channels == in_channels`. You can
             also pass a module that maps $(N, C, k + 1)$ to $(N, D)$ or $(N, D, 1)$.
             (default: `None`)
         rank: What is ranked: the neighbours' values as they are (`"raw"`), or multiplied by the
@@ -145,7 +155,7 @@ class LGConv(MessageLayer):
         if isinstance(cnn, Module):
             self.cnn = cnn
         elif self._is_lazy:
-            self.cnn = self._make_cnn(1 if cnn != "shared" else out_channels)
+            self.cnn = self._make_cnn(out_channels if cnn in KEEP_WIDTH else 1)
             leave_open(self.cnn)
         else:
             self.cnn = self._make_cnn(self.in_channels)
@@ -153,7 +163,7 @@ class LGConv(MessageLayer):
 
     def _make_cnn(self, in_channels: int) -> Module:
         name, sizes = self._cnn_name, (in_channels, self.out_channels, self.positions)
-        return make_cnn(name, *sizes, self.dropout, self.activation)
+        return make_cnn(name, *sizes, self.dropout, self.activation, last=self.mean or self.sum)
 
     @property
     def _is_lazy(self) -> bool:
@@ -184,7 +194,7 @@ class LGConv(MessageLayer):
 
         A CNN that you passed as a module resets itself.
         """
-        if self._own_cnn or isinstance(self.cnn, SharedKernel):
+        if self._own_cnn or isinstance(self.cnn, SharedKernel | DepthwiseKernel):
             reset(self.cnn)
         elif not self._is_lazy:
             draw_weights(self.cnn)
@@ -287,16 +297,7 @@ class LGConv(MessageLayer):
         # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
         if self.zeros == "compete":
             return adjacency.drop_weights(self.adj_dropout), mask
-        for what, done in (
-            ("masked", mask is not None),
-            ("exported", torch.compiler.is_exporting()),
-        ):
-            if done:
-                raise ValueError(
-                    f"adj_dropout ({self.adj_dropout}) removes edges in training, so the layer "
-                    f"cannot be {what}: call eval() first"
-                )
-        return adjacency.drop_edges(self.adj_dropout), None
+        return drop_edges(adjacency, self.adj_dropout, mask), None
 
     def _mean(self, source: Tensor, adjacency: CSR, mask: Tensor | None) -> Tensor:
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)

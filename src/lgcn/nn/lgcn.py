@@ -12,6 +12,7 @@ from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import Aggregate, GCNLayer
+from lgcn.nn.grid_cnn import KEEP_WIDTH
 from lgcn.nn.lg_conv import LGConv, Rank
 from lgcn.nn.message_layer import as_edges
 from lgcn.nn.propagated_embedding import PropagatedEmbedding
@@ -47,8 +48,8 @@ class LGCN(Module):
         in_channels: Input features per node.
         num_classes: Number of classes, or of labels if a node can have several.
         hidden_channels: Width of the embedding. (default: 32)
-        lgcl_channels: Features that each LGCL appends. With `cnn="shared"` it appends as many as
-            it gets. (default: 8)
+        lgcl_channels: Features that each LGCL appends. With `cnn="shared"` or `"depthwise"` it
+            appends as many as it gets. (default: 8)
         num_layers: Number of LGCLs. (default: 2)
         k: Number of values that an LGCL selects per feature. (default: 8)
         embedding: `"gcn"` for a GCN layer, `"linear"`, or `"propagated"` for a layer over features
@@ -56,8 +57,8 @@ class LGCN(Module):
         input_hops: Propagation steps of `embedding="propagated"`. (default: 5)
         layer: `"lgcl"`, or `"gcn"` for GCN layers in place of the LGCLs, which is the paper's
             ablation. (default: `"lgcl"`)
-        cnn: The CNN of the LGCLs: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`.
-            (default: `"double"`)
+        cnn: The CNN of the LGCLs: `"double"`, `"single"`, `"shared"` or `"depthwise"`, see
+            `lgcn.LGConv`. (default: `"double"`)
         rank: `"normalized"` or `"raw"`, see `lgcn.LGConv`. (default: `"normalized"`)
         self_loops: Make every node a neighbour of itself, in the LGCLs and in a classifier with
             `"sum"`. Layers with GCN's normalised adjacency always do. (default: `True`)
@@ -165,7 +166,7 @@ class LGCN(Module):
         self.norms = ModuleList()
         width = hidden_channels
         for _ in range(num_layers):
-            new = width if cnn == "shared" else lgcl_channels  # also for GCN layers
+            new = width if cnn in KEEP_WIDTH else lgcl_channels  # also for GCN layers
             if layer == "gcn":
                 self.layers.append(GCNLayer(width, new, dropout=dropout, adj_dropout=adj_dropout))
             else:

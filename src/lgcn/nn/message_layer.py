@@ -99,6 +99,28 @@ def times(adjacency: CSR, mask: Tensor | None) -> CSR:
     return CSR(adjacency.rowptr, adjacency.col, adjacency.values(mask.dtype) * mask)
 
 
+def drop_edges(adjacency: CSR, p: float, mask: Tensor | None) -> CSR:
+    """The adjacency without some of its entries, for a layer whose zeros could be selected.
+
+    Raises ValueError if the number of entries must stay the same: for a mask, or for an export.
+
+    Args:
+        adjacency: The adjacency.
+        p: The rate at which entries are removed, the layer's `adj_dropout`.
+        mask: The factors of its entries, `None` if nobody masks them.
+    """
+    for what, done in (
+        ("masked", mask is not None),
+        ("exported", torch.compiler.is_exporting()),
+    ):
+        if done:
+            raise ValueError(
+                f"adj_dropout ({p}) removes edges in training, so the layer cannot be {what}: "
+                "call eval() first"
+            )
+    return adjacency.drop_edges(p)
+
+
 def as_edges(
     model: Module, x: Tensor, edge_index: Edges | Tensor, edge_weight: Tensor | None
 ) -> Edges:

@@ -1,4 +1,4 @@
-"""Layers that mix a node's neighbours: their normalised sum, their mean, or by attention."""
+"""Layers that mix a node's neighbours: their sum, mean or maximum, or by attention."""
 
 from typing import ClassVar, Literal
 
@@ -9,10 +9,11 @@ from torch.nn import Parameter
 
 from lgcn.graph.csr import CSR
 from lgcn.nn.edges import Edges, GivenEdges, without_spare
-from lgcn.nn.message_layer import MessageLayer, times
+from lgcn.nn.message_layer import MessageLayer, drop_edges, times
 from lgcn.nn.rows import AdjacencyOptions, Rows
 from lgcn.ops import plain, spmm
 from lgcn.ops.dropout import dropout as drop
+from lgcn.ops.k_largest import k_largest_values
 
 
 class NeighbourLayer(MessageLayer):
@@ -104,6 +105,35 @@ class NeighbourMean(NeighbourLayer):
         return spmm(rowptr, col, masked, near) / torch.where(weights == 0, 1, weights)
 
 
+class NeighbourSum(NeighbourLayer):
+    r"""The weighted sum over neighbours; zero for a node without neighbours."""
+
+    adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": False, "self_loops": False}
+
+    def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
+        if self.training:
+            adjacency = adjacency.drop_weights(self.adj_dropout)
+        adjacency = times(adjacency, mask)
+        return spmm(adjacency.rowptr, adjacency.col, adjacency.values(near.dtype), near)
+
+
+class NeighbourMax(NeighbourLayer):
+    r"""The largest value over neighbours, per feature; zero for a node without neighbours.
+
+    Edge weights multiply the values before they are compared. Of equal values, the earliest
+    neighbour's gets the gradient.
+    """
+
+    adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": False, "self_loops": False}
+
+    def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
+        if self.training and self.adj_dropout > 0:
+            adjacency, mask = drop_edges(adjacency, self.adj_dropout, mask), None
+        rowptr, col, weight = times(adjacency, mask)
+        weight = None if weight is None else weight.to(near.dtype)
+        return k_largest_values(near, rowptr, col, 1, edge_weight=weight).squeeze(1)
+
+
 class Attention(NeighbourLayer):
     r"""The attention over neighbours and the node itself, as in
     ["Graph Attention Networks"](https://arxiv.org/abs/1710.10903). Edge weights are ignored.
@@ -166,14 +196,19 @@ class Attention(NeighbourLayer):
         return torch.cat(found, dim=1)
 
 
-Mix = Literal["gcn", "mean", "attention"]
+Mix = Literal["gcn", "mean", "max", "sum", "attention"]
+_PLAIN: dict[str, type[NeighbourLayer]] = {
+    "gcn": NormalizedSum,
+    "mean": NeighbourMean,
+    "max": NeighbourMax,
+    "sum": NeighbourSum,
+}
 
 
 def neighbour_layer(
     kind: Mix, in_channels: int, out_channels: int, *, heads: int = 4, adj_dropout: float = 0.0
 ) -> NeighbourLayer:
-    """The layer of that name: `"gcn"`, `"mean"` or `"attention"`."""
+    """The layer of that name: `"gcn"`, `"mean"`, `"max"`, `"sum"` or `"attention"`."""
     if kind == "attention":
         return Attention(in_channels, out_channels, heads=heads, adj_dropout=adj_dropout)
-    cls = NormalizedSum if kind == "gcn" else NeighbourMean
-    return cls(in_channels, out_channels, adj_dropout=adj_dropout)
+    return _PLAIN[kind](in_channels, out_channels, adj_dropout=adj_dropout)

@@ -11,13 +11,14 @@ from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
+from lgcn.nn.mapped_lg_conv import MappedLGConv
 from lgcn.nn.message_layer import as_edges
-from lgcn.nn.neighbour_layers import Attention, neighbour_layer
+from lgcn.nn.neighbour_layers import Attention, NeighbourMax, neighbour_layer
 from lgcn.nn.rows import Matrix, RowLayer, Rows, row_wise
 from lgcn.ops.dropout import dropout as drop
 
-Aggregation = Literal["lgcl", "mean", "gcn", "attention", "none"]
-AGGREGATIONS = ("lgcl", "mean", "gcn", "attention", "none")
+Aggregation = Literal["lgcl", "mean", "max", "sum", "gcn", "attention", "none"]
+AGGREGATIONS = ("lgcl", "mean", "max", "sum", "gcn", "attention", "none")
 
 
 class ResidualLayer(RowLayer):
@@ -76,16 +77,23 @@ class ResidualLGCN(Module):
 
     A linear layer with ReLU comes first, a linear classifier last. The convolution is an LGCL
     (`lgcn.LGConv` with one convolution over the $k$ largest values and the mean), or that of
-    GraphSAGE, GCN or GAT. With `aggregate="none"` this is a multilayer perceptron, which ignores
-    the edges. All variants can be computed layer by layer (`lgcn.nn.layerwise`).
+    GraphSAGE (the mean, or the maximum or sum in its place), GCN or GAT. With `aggregate="none"`
+    this is a multilayer perceptron, which ignores the edges. All variants can be computed layer by
+    layer (`lgcn.nn.layerwise`).
 
     Args:
         in_channels: Input features per node.
         num_classes: Number of outputs per node.
         hidden_channels: Width of all layers. (default: 64)
         num_layers: Number of residual layers. (default: 8)
-        aggregate: `"lgcl"`, `"mean"`, `"gcn"`, `"attention"` or `"none"`. (default: `"lgcl"`)
+        aggregate: `"lgcl"`, `"mean"`, `"max"`, `"sum"`, `"gcn"`, `"attention"` or `"none"`.
+            (default: `"lgcl"`)
         k: Number of values that an LGCL selects per feature. (default: 8)
+        cnn: The CNN of an LGCL. `"single"` is one convolution that mixes features.
+            `"depthwise"` is a linear map before the selection and one kernel per feature after it,
+            which has few weights more than `aggregate="mean"`. (default: `"single"`)
+        mean: Append the neighbours' mean to the values that an LGCL selects. (default: `True`)
+        lgcl_dropout: Dropout rate of the values that an LGCL selects. (default: 0)
         heads: Heads of `"attention"`, side by side in `hidden_channels`. (default: 4)
         residual: Add $X_l W_l + b_l$. (default: `True`)
         norm: `"batch"`, `"layer"` or `"none"`. (default: `"batch"`)
@@ -108,6 +116,9 @@ class ResidualLGCN(Module):
         num_layers: int = 8,
         aggregate: Aggregation = "lgcl",
         k: int = 8,
+        cnn: Literal["single", "depthwise"] = "single",
+        mean: bool = True,
+        lgcl_dropout: float = 0.0,
         heads: int = 4,
         residual: bool = True,
         norm: Literal["batch", "layer", "none"] = "batch",
@@ -119,6 +130,7 @@ class ResidualLGCN(Module):
         super().__init__()
         for name, value, known in (
             ("aggregate", aggregate, AGGREGATIONS),
+            ("cnn", cnn, ("single", "depthwise")),
             ("norm", norm, ("batch", "layer", "none")),
         ):
             if value not in known:
@@ -132,14 +144,15 @@ class ResidualLGCN(Module):
         for _ in range(num_layers):
             conv: Module | None = None
             if aggregate == "lgcl":
-                conv = LGConv(
-                    hidden_channels,
-                    hidden_channels,
-                    k,
-                    "single",
-                    mean=True,
-                    adj_dropout=adj_dropout,
-                )
+                options: dict[str, Any] = {
+                    "mean": mean,
+                    "dropout": lgcl_dropout,
+                    "adj_dropout": adj_dropout,
+                }
+                if cnn == "depthwise":
+                    conv = MappedLGConv(hidden_channels, hidden_channels, k, **options)
+                else:
+                    conv = LGConv(hidden_channels, hidden_channels, k, cnn, **options)
             elif aggregate != "none":
                 conv = neighbour_layer(
                     aggregate,
@@ -232,10 +245,10 @@ class ResidualLGCN(Module):
     @property
     def can_capture(self) -> bool:
         """Whether a training step launches the same kernels on the same memory each time."""
-        convs = [layer.conv for layer in self.layers]
         return not any(
-            isinstance(conv, Attention) or (isinstance(conv, LGConv) and conv.adj_dropout > 0)
-            for conv in convs
+            isinstance(module, Attention)
+            or (isinstance(module, LGConv | NeighbourMax) and module.adj_dropout > 0)
+            for module in self.modules()
         )
 
     @property

@@ -180,7 +180,9 @@ class LGCNSettings(ModelSettings):
     name: str = Field("lgcn", description="the model")
     hidden_channels: Int = Field(128, ge=1, description="width of the embedding")
     lgcl_channels: Int = Field(
-        32, ge=1, description="features that each LGCL adds (no effect with cnn=shared)"
+        32,
+        ge=1,
+        description="features that each LGCL adds (no effect with cnn=shared or depthwise)",
     )
     num_layers: int = Field(1, ge=0, le=MAX_PARTS, description="number of LGCLs")
     k: Int | None = Field(
@@ -199,7 +201,7 @@ class LGCNSettings(ModelSettings):
     layer: Literal["lgcl", "gcn"] = Field(
         "lgcl", description="kind of the layers; gcn is the paper's ablation"
     )
-    cnn: Literal["double", "single", "shared"] = Field(
+    cnn: Literal["double", "single", "shared", "depthwise"] = Field(
         "shared", description="convolutions of an LGCL"
     )
     rank: Literal["normalized", "raw"] = Field("normalized", description="values that are ranked")
@@ -258,7 +260,7 @@ class LGCNSettings(ModelSettings):
             # Sums over neighbours, such as the mean, cost half as much as a selection.
             total += width * (entries + self.mean * entries // 2)
             total += width * 15 * nodes * (self.k + 1 + self.mean)
-            width += width if self.cnn == "shared" else self.lgcl_channels
+            width += width if self.cnn in ("shared", "depthwise") else self.lgcl_channels
         sums = {"diffusion": self.hops, "none": 0}.get(self.classifier, 1)
         return total + sums * width * entries // 2
 
@@ -274,12 +276,20 @@ class ResidualSettings(ModelSettings):
     name: str = Field("residual", description="the model")
     hidden_channels: Int = Field(64, ge=1, description="width of all layers")
     num_layers: int = Field(8, ge=0, le=MAX_PARTS, description="number of residual layers")
-    aggregate: Literal["lgcl", "mean", "gcn", "attention", "none"] = Field(
+    aggregate: Literal["lgcl", "mean", "max", "sum", "gcn", "attention", "none"] = Field(
         "lgcl",
-        description="what a layer makes of the neighbours: an LGCL, their mean (GraphSAGE), their "
-        "normalised sum (GCN), attention (GAT), or nothing (a multilayer perceptron)",
+        description="what a layer makes of the neighbours: an LGCL, their mean (GraphSAGE), "
+        "maximum or sum, their normalised sum (GCN), attention (GAT), or nothing (a multilayer "
+        "perceptron)",
     )
     k: Int = Field(8, ge=1, description="values that an LGCL selects per feature")
+    cnn: Literal["single", "depthwise"] = Field(
+        "single",
+        description="convolutions of an LGCL; depthwise is a linear map before it and one kernel "
+        "per feature",
+    )
+    mean: bool = Field(True, description="add the neighbours' mean to the k largest values")
+    lgcl_dropout: Rate = Field(0.0, description="dropout rate of the values that LGCLs select")
     heads: Int = Field(4, ge=1, description="heads of aggregate=attention")
     residual: bool = Field(True, description="add a linear map of a layer's input to its output")
     norm: Literal["batch", "layer", "none"] = Field("batch", description="norm in each layer")
@@ -301,8 +311,9 @@ class ResidualSettings(ModelSettings):
 
     def work(self, nodes: int, entries: int) -> int:
         lgcl = self.aggregate == "lgcl"
-        of_entry = 0 if self.aggregate == "none" else entries + lgcl * entries // 2
-        of_node = 15 * nodes * (self.k + 2 if lgcl else 1)
+        mean = lgcl and self.mean
+        of_entry = 0 if self.aggregate == "none" else entries + mean * entries // 2
+        of_node = 15 * nodes * (self.k + 1 + mean if lgcl else 1)
         return self.num_layers * self.hidden_channels * (of_entry + of_node)
 
 

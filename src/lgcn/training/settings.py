@@ -232,10 +232,11 @@ class Settings(Group):
         settings = self._for_labels(known)
         model = settings.model
         if isinstance(model, LGCNSettings):
-            if model.cnn == "shared" and settings._differs("lgcl_channels"):
+            if model.cnn in ("shared", "depthwise") and settings._differs("lgcl_channels"):
                 warnings.warn(
-                    f"lgcl_channels={model.lgcl_channels} has no effect with cnn=shared, whose "
-                    "LGCLs add as many features as they are given; use cnn=single or cnn=double",
+                    f"lgcl_channels={model.lgcl_channels} has no effect with cnn={model.cnn}, "
+                    "whose LGCLs add as many features as they are given; use cnn=single or "
+                    "cnn=double",
                     stacklevel=3,
                 )
             if model.k is None:

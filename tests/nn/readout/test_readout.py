@@ -69,6 +69,7 @@ READOUTS = {
     "k_largest, k=1": lambda: KLargestReadout(4, 3, k=1, cnn="double"),
     "k_largest, double": lambda: KLargestReadout(4, 3, k=4, cnn="double", activation=torch.tanh),
     "k_largest, shared": lambda: KLargestReadout(4, 4, k=4, cnn="shared"),
+    "k_largest, depthwise": lambda: KLargestReadout(4, 4, k=4, cnn="depthwise"),
     "k_largest, module": lambda: KLargestReadout(
         4, 3, k=2, cnn=Sequential(Flatten(), Linear(8, 3))
     ),
@@ -204,7 +205,9 @@ def test_wrong_arguments_are_named() -> None:
     for make in (KLargestReadout, SortPooling):
         with pytest.raises(ValueError, match="k must be at least 1, got 0"):
             make(4, 3, k=0)
-        with pytest.raises(ValueError, match=r"cnn must .*'shared' or a module, got 'x'"):
+        with pytest.raises(
+            ValueError, match=r"cnn must .*'shared', 'depthwise' or a module, got 'x'"
+        ):
             make(4, 3, cnn="x")
         with pytest.raises(ValueError, match=r"in_channels = 5 features, got shape \[3, 4\]"):
             make(5, 3)(x, ptr=ptr)

@@ -35,8 +35,8 @@ class KLargestReadout(Aggregation):  # type: ignore[misc]
         in_channels: Features per node.
         out_channels: Features per graph.
         k: Number of values to select per feature. (default: 16)
-        cnn: The CNN: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`; or a module that maps
-            $(G, C, k)$ to $(G, D)$ or $(G, D, 1)$. (default: `"single"`)
+        cnn: The CNN: `"double"`, `"single"`, `"shared"` or `"depthwise"`, see `lgcn.LGConv`; or a
+            module that maps $(G, C, k)$ to $(G, D)$ or $(G, D, 1)$. (default: `"single"`)
         zeros: `"pad"` fills up with zeros at the end. With `"compete"`, zeros take part in the
             ranking, so that no negative value is selected. (default: `"pad"`)
         dropout: Dropout rate between the two convolutions of `"double"`. (default: 0)

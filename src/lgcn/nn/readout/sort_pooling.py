@@ -26,9 +26,9 @@ class SortPooling(Module):
         in_channels: Features per node.
         out_channels: Features per graph; not used with `cnn="none"`, which gives $k C$.
         k: Number of nodes to keep. (default: 16)
-        cnn: The CNN: `"double"`, `"single"` or `"shared"`, see `lgcn.LGConv`; a module that maps
-            $(G, C, k)$ to $(G, D)$ or $(G, D, 1)$; or `"none"` to concatenate the features of the
-            nodes. (default: `"single"`)
+        cnn: The CNN: `"double"`, `"single"`, `"shared"` or `"depthwise"`, see `lgcn.LGConv`; a
+            module that maps $(G, C, k)$ to $(G, D)$ or $(G, D, 1)$; or `"none"` to concatenate the
+            features of the nodes. (default: `"single"`)
         dropout: Dropout rate between the two convolutions of `"double"`. (default: 0)
         activation: Function between the two convolutions of `"double"`. (default: identity)
 

@@ -55,7 +55,7 @@ class Member:
             if name in known and name not in OF_PORTFOLIO
         }
         kept.pop("model", None)
-        if values.get("cnn") == "shared":  # has no effect there
+        if values.get("cnn") in ("shared", "depthwise"):  # has no effect there
             values.pop("lgcl_channels", None)
             kept.pop("lgcl_channels", None)
         labels = self.base if preset == "default" else "auto"
