@@ -193,6 +193,8 @@ SPACES: dict[str, tuple[str, Suggest]] = {
 }
 # What the one is good with may suit the other.
 ALSO = {"best": "best-without", "best-without": "best"}
+# Tried first as well: the learning rate of the paper whose settings the preset starts from.
+ALSO_TRIED = {"propagated": {"lr": 0.2}, "propagated-without": {"lr": 0.2}}
 # Settings of a model that its preset does not have.
 FIXED: dict[str, dict[str, Any]] = {
     "propagated": {"training": "whole", "evaluate_on": "graph"},
@@ -398,6 +400,8 @@ def _starts(model: str, dataset: str) -> list[dict[str, Any]]:
     names = suggest(optuna.create_study().ask())
     own = Settings.create(dataset=dataset, preset=preset).flat()
     starts = [{name: own[name] for name in names}]
+    if model in ALSO_TRIED:
+        starts.append({**starts[0], **ALSO_TRIED[model]})
     if preset in ALSO:
         other = Settings.create(dataset=dataset, preset=ALSO[preset]).flat()
         shared = _space("without", dataset)[1](optuna.create_study().ask())
