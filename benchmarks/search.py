@@ -98,6 +98,33 @@ def _propagated_without(trial: optuna.Trial) -> dict[str, Any]:
     }
 
 
+def _plain_propagated(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "k": trial.suggest_categorical("k", [4, 8, 16]),
+        "cnn": trial.suggest_categorical("cnn", ["single", "shared"]),
+        "lgcl_dropout": trial.suggest_categorical("lgcl_dropout", [0.2, 0.5, 0.8]),
+        "layer_dropout": trial.suggest_categorical("layer_dropout", [0.0, 0.5]),
+        **_plain_propagated_without(trial),
+    }
+
+
+def _plain_propagated_without(trial: optuna.Trial) -> dict[str, Any]:
+    return {
+        "hidden_channels": trial.suggest_categorical("hidden_channels", [32, 64, 128]),
+        "input_hops": trial.suggest_int("input_hops", 2, 8),
+        "classifier": trial.suggest_categorical("classifier", ["none", "diffusion"]),
+        "hops": trial.suggest_int("hops", 1, 5),
+        "node_dropout": trial.suggest_categorical("node_dropout", [0.3, 0.5, 0.7]),
+        "input_dropout": trial.suggest_float("input_dropout", 0.0, 0.8, step=0.1),
+        "dropout": trial.suggest_float("dropout", 0.2, 0.8, step=0.1),
+        "agreement": trial.suggest_categorical("agreement", [0.7, 1.0, 1.5]),
+        "agreement_epochs": trial.suggest_categorical("agreement_epochs", [1, 50]),
+        "sharpen": trial.suggest_float("sharpen", 0.1, 0.5, step=0.1),
+        "lr": trial.suggest_categorical("lr", [0.01, 0.02, 0.05]),
+        "weight_decay": trial.suggest_categorical("weight_decay", [2e-4, 5e-4, 1e-3]),
+    }
+
+
 def _residual(trial: optuna.Trial) -> dict[str, Any]:
     return {
         "cnn": trial.suggest_categorical("cnn", ["single", "depthwise"]),
@@ -184,6 +211,8 @@ SPACES: dict[str, tuple[str, Suggest]] = {
     "without": ("best-without", _without),  # LGCLs
     "propagated": ("propagated", _propagated),
     "propagated-without": ("propagated", _propagated_without),
+    "plain-propagated": ("propagated", _plain_propagated),
+    "plain-propagated-without": ("propagated", _plain_propagated_without),
     "residual": ("residual", _residual),
     "residual-mean": ("residual", _residual_without),
     "gcn": ("gcn", _baseline),
@@ -193,12 +222,29 @@ SPACES: dict[str, tuple[str, Suggest]] = {
 }
 # What the one is good with may suit the other.
 ALSO = {"best": "best-without", "best-without": "best"}
-# Tried first as well: the learning rate of the paper whose settings the preset starts from.
-ALSO_TRIED = {"propagated": {"lr": 0.2}, "propagated-without": {"lr": 0.2}}
+# Tried first as well: what "Graph Random Neural Networks" has for Pubmed, and for Cora.
+_CORA = {
+    **{"input_hops": 8, "input_dropout": 0.5, "dropout": 0.5, "sharpen": 0.5, "lr": 0.01},
+    **{"classifier": "none", "agreement_epochs": 50},
+}
+ALSO_TRIED: dict[str, dict[str, Any]] = {
+    "propagated": {"lr": 0.2},
+    "propagated-without": {"lr": 0.2},
+    "plain-propagated": _CORA,
+    "plain-propagated-without": _CORA,
+}
 # Settings of a model that its preset does not have.
 FIXED: dict[str, dict[str, Any]] = {
     "propagated": {"training": "whole", "evaluate_on": "graph"},
     "propagated-without": {"training": "whole", "evaluate_on": "graph", "num_layers": 0},
+    "plain-propagated": {
+        **{"training": "whole", "evaluate_on": "graph"},
+        **{"input_norm": "none", "batch_norm": "none"},
+    },
+    "plain-propagated-without": {
+        **{"training": "whole", "evaluate_on": "graph", "num_layers": 0},
+        "input_norm": "none",
+    },
     "residual": {"training": "whole", "evaluate_on": "graph"},
     "residual-mean": {"training": "whole", "evaluate_on": "graph", "aggregate": "mean"},
 }

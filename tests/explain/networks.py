@@ -19,6 +19,7 @@ LGCN_OPTIONS = {
     "k": [1, 3, 8],
     "embedding": ["gcn", "linear", "propagated"],
     "input_hops": [0, 2],
+    "input_norm": ["batch", "none"],
     "layer": ["lgcl", "lgcl", "gcn"],
     "cnn": ["double", "single", "shared", "depthwise"],
     "rank": ["raw", "normalized"],

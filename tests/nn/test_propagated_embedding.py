@@ -20,11 +20,13 @@ RandomGraph = Callable[..., Graph]
 def with_statistics(layer: PropagatedEmbedding) -> PropagatedEmbedding:
     """Norms that have seen some data."""
     with torch.no_grad():
+        layer.bias.normal_()
         for norm in (layer.input_norm, layer.norm):
+            if norm is None:
+                continue
             for values in (norm.weight, norm.bias, norm.running_mean):
                 values.normal_()
             norm.running_var.uniform_(0.5, 2)
-        layer.bias.normal_()
     return layer
 
 
@@ -34,7 +36,9 @@ def by_definition(layer: PropagatedEmbedding, graph: Graph) -> torch.Tensor:
     powers = [torch.linalg.matrix_power(adjacency, i) @ x for i in range(layer.hops + 1)]
     h = layer.scale * torch.stack(powers).mean(0)
 
-    def normed(norm: torch.nn.BatchNorm1d, h: torch.Tensor) -> torch.Tensor:
+    def normed(norm: torch.nn.BatchNorm1d | None, h: torch.Tensor) -> torch.Tensor:
+        if norm is None:
+            return h
         statistics = [value.clone() for value in (norm.running_mean, norm.running_var)]
         return F.batch_norm(h, *statistics, norm.weight, norm.bias, layer.training)
 
@@ -44,12 +48,14 @@ def by_definition(layer: PropagatedEmbedding, graph: Graph) -> torch.Tensor:
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("hops", [0, 1, 4])
 def test_equals_the_definition(
-    random_graph: RandomGraph, hops: int, sparse: bool, training: bool
+    random_graph: RandomGraph, hops: int, norm: bool, sparse: bool, training: bool
 ) -> None:
     graph = random_graph(weighted=True)
-    layer = with_statistics(PropagatedEmbedding(5, 3, hops, scale=0.7, activation=F.relu))
+    layer = PropagatedEmbedding(5, 3, hops, scale=0.7, norm=norm, activation=F.relu)
+    with_statistics(layer)
     layer.train(training)
     x = graph.x.to_sparse_csr() if sparse else graph.x
     expected = by_definition(layer, graph)
@@ -94,10 +100,11 @@ def test_evaluation_drops_nothing_and_counts_nothing(random_graph: RandomGraph) 
     num_layers=st.integers(0, 2),
     classifier=st.sampled_from(["none", "normalized", "diffusion"]),
     sparse=st.booleans(),
+    norm=st.sampled_from(["batch", "none"]),
     memory=st.sampled_from([1, 10**6]),
 )
 def test_layer_by_layer_equals_forward(
-    hops: int, num_layers: int, classifier: str, sparse: bool, memory: int
+    hops: int, num_layers: int, classifier: str, sparse: bool, norm: str, memory: int
 ) -> None:
     edges = torch.randint(0, 30, (2, 60), generator=torch.Generator().manual_seed(0))
     x = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
@@ -109,6 +116,7 @@ def test_layer_by_layer_equals_forward(
         num_layers=num_layers,
         embedding="propagated",
         input_hops=hops,
+        input_norm=norm,
         classifier=classifier,
         hops=2,
         activation="relu",

@@ -147,7 +147,8 @@ class Worlds:
         embedding = model.embedding
         if isinstance(embedding, PropagatedEmbedding):
             h = self._diffuse(embedding, h) + embedding.constant()
-            h = self._norm(embedding.norm, self._activate(model.activation, h))
+            h = self._activate(model.activation, h)
+            h = h if embedding.norm is None else self._norm(embedding.norm, h)
         else:
             h = self._activate(model.activation, self._aggregate(embedding, h))
         for lgcl, norm in model.lgcls():

@@ -55,6 +55,7 @@ class LGCN(Module):
         embedding: `"gcn"` for a GCN layer, `"linear"`, or `"propagated"` for a layer over features
             that are propagated first, see `lgcn.nn.PropagatedEmbedding`. (default: `"gcn"`)
         input_hops: Propagation steps of `embedding="propagated"`. (default: 5)
+        input_norm: `"batch"` or `"none"`, with `embedding="propagated"`. (default: `"batch"`)
         layer: `"lgcl"`, or `"gcn"` for GCN layers in place of the LGCLs, which is the paper's
             ablation. (default: `"lgcl"`)
         cnn: The CNN of the LGCLs: `"double"`, `"single"`, `"shared"` or `"depthwise"`, see
@@ -109,6 +110,7 @@ class LGCN(Module):
         k: int = 8,
         embedding: Literal["gcn", "linear", "propagated"] = "gcn",
         input_hops: int = 5,
+        input_norm: Literal["batch", "none"] = "batch",
         layer: Literal["lgcl", "gcn"] = "lgcl",
         cnn: str = "double",
         rank: Rank = "normalized",
@@ -130,6 +132,7 @@ class LGCN(Module):
         super().__init__()
         for name, value, known in (
             ("embedding", embedding, ("gcn", "linear", "propagated")),
+            ("input_norm", input_norm, ("batch", "none")),
             ("layer", layer, ("lgcl", "gcn")),
             ("activation", activation, ACTIVATIONS),
             ("batch_norm", batch_norm, ("none", "running", "batch")),
@@ -154,6 +157,7 @@ class LGCN(Module):
                 hidden_channels,
                 input_hops,
                 node_dropout=node_dropout,
+                norm=input_norm == "batch",
                 activation=self.activation,
                 **first,
             )

@@ -26,8 +26,8 @@ class PropagatedEmbedding(Diffusion):
     $$
 
     In training, `drop` removes whole nodes from the input, so that a node's features are often made
-    of its neighbourhood alone, and both norms are batch norms. A training step propagates all input
-    features, and keeps three dense matrices of their size: it takes $O(K E C)$ time. In evaluation
+    of its neighbourhood alone. Both norms are batch norms, or both are left out. A training step propagates all input
+    features, and keeps three dense matrices of their size. It takes $O(K E C)$ time. In evaluation
     the norms are fixed, and the linear map comes first: sparse features stay sparse, and $D$
     features are propagated in place of $C$.
 
@@ -39,6 +39,7 @@ class PropagatedEmbedding(Diffusion):
         dropout: Dropout rate of the propagated features, after their norm. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
         scale: Factor by which the input features are multiplied. (default: 1)
+        norm: Whether there are norms. (default: `True`)
         activation: The function $\sigma$. (default: identity)
 
     Shapes:
@@ -56,20 +57,21 @@ class PropagatedEmbedding(Diffusion):
         dropout: float = 0.0,
         adj_dropout: float = 0.0,
         scale: float = 1.0,
+        norm: bool = True,
         activation: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__(in_channels, out_channels, hops, dropout=dropout, adj_dropout=adj_dropout)
         self.scale = scale
         self.node_dropout = node_dropout
         self.activation = activation
-        self.input_norm = BatchNorm(in_channels)
-        self.norm = BatchNorm(out_channels)
+        self.input_norm = BatchNorm(in_channels) if norm else None
+        self.norm = BatchNorm(out_channels) if norm else None
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        if hasattr(self, "norm"):  # not yet while the base class is made
-            self.input_norm.reset_parameters()
-            self.norm.reset_parameters()
+        for norm in (getattr(self, "input_norm", None), getattr(self, "norm", None)):
+            if norm is not None:  # there is none yet while the base class is made
+                norm.reset_parameters()
 
     def forward(self, x: Tensor, graph: Edges) -> Tensor:
         self.check(x, graph)
@@ -78,7 +80,8 @@ class PropagatedEmbedding(Diffusion):
             return self.finish(self._diffuse(self.transform(x), adjacency))
         x = x.to_dense() if x.layout == torch.sparse_csr else x
         x = self._diffuse(drop_rows(x, self.node_dropout), adjacency)
-        x = self.input_norm(x * (self.scale / (self.hops + 1)))
+        x = x * (self.scale / (self.hops + 1))
+        x = x if self.input_norm is None else self.input_norm(x)
         return self._after(drop(x, self.dropout) @ self.weight + self.bias)
 
     def _diffuse(self, x: Tensor, adjacency: CSR) -> Tensor:
@@ -89,8 +92,8 @@ class PropagatedEmbedding(Diffusion):
         return total
 
     def _after(self, h: Tensor) -> Tensor:
-        out: Tensor = self.norm(h if self.activation is None else self.activation(h))
-        return out
+        h = h if self.activation is None else self.activation(h)
+        return h if self.norm is None else self.norm(h)
 
     def transform(self, x: Tensor) -> Tensor:
         """Applies the linear map of evaluation, in which the norm of the input is contained.
@@ -104,21 +107,19 @@ class PropagatedEmbedding(Diffusion):
 
     def linear_map(self) -> tuple[Tensor, Tensor]:
         """The matrix and the constant of `transform`."""
-        factor, _ = self._input_norm()
-        return (self.scale * factor)[:, None] * self.weight, torch.zeros_like(self.bias)
+        if self.input_norm is None:
+            weight, _ = super().linear_map()
+        else:
+            factor, _ = _factor_and_shift(self.input_norm)
+            weight = (self.scale * factor)[:, None] * self.weight
+        return weight, torch.zeros_like(self.bias)
 
     def constant(self) -> Tensor:
         """What is added to each node after the propagation, in evaluation."""
-        _, shift = self._input_norm()
+        if self.input_norm is None:
+            return self.bias
+        _, shift = _factor_and_shift(self.input_norm)
         return shift @ self.weight + self.bias
-
-    def _input_norm(self) -> tuple[Tensor, Tensor]:
-        """Factor and shift of each input feature by the running statistics."""
-        norm = self.input_norm
-        mean, variance = norm.running_mean, norm.running_var
-        assert mean is not None and variance is not None  # noqa: PT018
-        factor = norm.weight / (variance + norm.eps).sqrt()
-        return factor, norm.bias - mean * factor
 
     def rows(self, x: Rows) -> Rows:
         x.check_width(self.in_channels)
@@ -129,3 +130,12 @@ class PropagatedEmbedding(Diffusion):
     def finish(self, total: Tensor) -> Tensor:
         """What follows the propagation in evaluation, for all nodes or for a block of them."""
         return self._after(total / (self.hops + 1) + self.constant())
+
+
+def _factor_and_shift(norm: BatchNorm) -> tuple[Tensor, Tensor]:
+    """What a batch norm with running statistics does to each feature in evaluation."""
+    mean, variance = norm.running_mean, norm.running_var
+    assert mean is not None
+    assert variance is not None
+    factor = norm.weight / (variance + norm.eps).sqrt()
+    return factor, norm.bias - mean * factor

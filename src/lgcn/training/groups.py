@@ -193,10 +193,13 @@ class LGCNSettings(ModelSettings):
     embedding: Literal["gcn", "linear", "propagated"] = Field(
         "linear",
         description="kind of the embedding layer; propagated averages the input over neighbours "
-        "first, with batch norm",
+        "first",
     )
     input_hops: int = Field(
         5, ge=0, le=MAX_PARTS, description="steps of propagation of embedding=propagated"
+    )
+    input_norm: Literal["batch", "none"] = Field(
+        "batch", description="norms before and after embedding=propagated"
     )
     layer: Literal["lgcl", "gcn"] = Field(
         "lgcl", description="kind of the layers; gcn is the paper's ablation"
