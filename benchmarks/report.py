@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 
 from benchmarks import report_tables, scale_tables
+from benchmarks.aggregators_table import aggregators
 from benchmarks.explain_table import explanations
 from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
@@ -34,7 +35,7 @@ DOCUMENTS = (
         for name in (
             *("index", "accuracy", "fidelity", "performance", "scaling", "defaults"),
             *("guarantees", "robustness", "own-data", "explanations", "service"),
-            "whole-graphs",
+            *("whole-graphs", "where-lgcls-pay"),
         )
     ),
 )
@@ -55,6 +56,8 @@ def block(name: str) -> str:
         return paper_table(name.removeprefix("paper-"))
     if name in ATTACKS:
         return attack_table(name)
+    if name.startswith("aggregators-"):
+        return aggregators(name.removeprefix("aggregators-"))
     if name == "own_best":
         return own_best()
     if name == "store_accuracy":
