@@ -28,7 +28,7 @@ def reproduce(
         str,
         typer.Argument(
             help="table2, table3, table4, table5, figure5, ablation, text, best, best-graphs, "
-            "best-ppi, graphs, graph-parts, or all of them."
+            "best-published, best-ppi, graphs, graph-parts, or all of them."
         ),
     ],
     datasets: Annotated[

@@ -39,7 +39,7 @@ def columns(target: str, entries: Sequence[Entry]) -> tuple[Column, ...]:
     if target == "graphs":
         published = Column("published", printed.text)
         return published, honest, Column("difference", _shift), Column("runs", _runs)
-    if target == "best-graphs":
+    if target in ("best-graphs", "best-published"):
         return honest, Column("difference", _shift)
     if target == "ablation":
         return honest, Column("difference", _shift), released
@@ -172,6 +172,11 @@ def notes(plan: Plan, entries: Sequence[Entry]) -> list[str]:
             "20 training nodes per class and 500 validation nodes; (half): 50 / 25 / 25 % of the "
             "nodes. Each seed draws its own split, so differences are between runs with the same "
             "seed."
+        )
+    if plan.target == "best-published":
+        texts.append(
+            "The published splits in their order, one run each. Differences are between runs on "
+            "the same split."
         )
     if any(entry["seeds"] < entry["seeds_wanted"] for entry in entries):
         texts.append("Where runs are missing, the score is the mean of the seeds that were run.")

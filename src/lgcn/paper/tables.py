@@ -11,7 +11,7 @@ from lgcn.paper import layout
 from lgcn.paper import printed as paper
 from lgcn.paper.graph_plan import GraphPlan
 from lgcn.paper.graph_table import fold_results, graph_entry
-from lgcn.paper.jobs import GRAPH_SETS, GRAPHS, Job, command
+from lgcn.paper.jobs import GRAPH_SETS, GRAPHS, PUBLISHED, Job, command
 from lgcn.paper.layout import DEVICES, Column, Entry
 from lgcn.paper.plan import PROTEINS, Plan, Row
 from lgcn.paper.plans import BEST
@@ -35,7 +35,7 @@ Results = dict[int, dict[str, Any]]
 class Table:
     """A table: one entry of numbers per row and data set, which columns show as text.
 
-    Accuracies are in percent and micro-F1 is a fraction, as in the paper.
+    Accuracies and ROC AUC are in percent and micro-F1 is a fraction, as in the paper.
     """
 
     target: str
@@ -124,7 +124,7 @@ def _entry(plan: Plan, row: Row, dataset: str, found: Results) -> Entry:
         "row": row.label,
         "system": row.system,
         "dataset": dataset,
-        "metric": "micro-F1" if fraction else "accuracy (%)",
+        "metric": _metric(dataset),
         "seeds": len(results),
         "seeds_wanted": len(jobs),
         "paper": printed.mean if printed else None,
@@ -151,6 +151,12 @@ def _entry(plan: Plan, row: Row, dataset: str, found: Results) -> Entry:
         }
     entry["command"] = command(jobs[0])
     return entry
+
+
+def _metric(dataset: str) -> str:
+    if dataset in PROTEINS:
+        return "micro-F1"
+    return "ROC AUC (%)" if dataset in PUBLISHED else "accuracy (%)"
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float | None, float | None]:
@@ -193,7 +199,7 @@ def _with_differences(
         base = bases.get(dataset)
         if base in (None, entry):
             shift, error = None, None
-        elif dataset in (*GRAPHS, *GRAPH_SETS):
+        elif dataset in (*GRAPHS, *PUBLISHED, *GRAPH_SETS):
             own = results[entry["row"], dataset]
             shift, error = _paired_difference(own, results[base_row, dataset])
         else:
