@@ -278,6 +278,11 @@ class ResidualSettings(ModelSettings):
         "has length one)",
     )
     adj_dropout: Rate = Field(0.0, description="dropout rate of edges, or of the attention")
+    recompute: bool = Field(
+        False,
+        description="LGCLs select again in the backward pass in place of keeping what they "
+        "selected: less memory, and more time. With adj_dropout they keep it",
+    )
 
     @property
     def values_per_feature(self) -> int:

@@ -350,7 +350,7 @@ def test_gradients_of_many_edges_are_spread_a_block_of_features_at_a_time(
 ) -> None:
     widths = []
     spread = gpu._spread
-    monkeypatch.setattr(gpu, "_spread", lambda *a: widths.append(a[-1]) or spread(*a))
+    monkeypatch.setattr(gpu, "_spread", lambda *a: widths.append(a[5]) or spread(*a))
     arguments = selected(normal(9, 40), rows(30, 30), 1, powers(60), True, 8)
     actual = gpu.k_largest_grad_x(*there(*arguments))
     torch.testing.assert_close(actual.cpu(), reference.k_largest_grad_x(*arguments))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lgcn.ops.cpu import kernels, simd
 from lgcn.ops.cpu.kernels import CACHE_LINE
-from lgcn.ops.reference import compute_dtype, first_slot
+from lgcn.ops.reference import add_by_columns, compute_dtype, first_slot
 from lgcn.ops.structure import transpose
 
 # The kernel carries node ids in integers of the size of the features: int32 for float32.
@@ -148,6 +148,23 @@ def k_largest_grad_x(
             sums.numpy(),
         )
     return (sums[0] if num_sums == 1 else sums.sum(0)).view(num_sources, channels).to(grad.dtype)
+
+
+def add_grad_x(
+    total: Tensor,
+    columns: Tensor | None,
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    every: Tensor | None = None,
+) -> None:
+    """See `lgcn.ops.reference.add_grad_x`."""
+    add_by_columns(
+        total, columns, grad, chosen, rowptr, col, edge_weight, every,
+        k_largest_grad_x, spmm_grad_dense,
+    )  # fmt: skip
 
 
 def k_largest_grad_weight(

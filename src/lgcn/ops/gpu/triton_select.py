@@ -240,7 +240,7 @@ def _select(
 @triton.jit
 def _store(
     key, position, row, start, c, col, values, chosen, C, k: tl.constexpr,
-    LOG_K: tl.constexpr, NODE_IDS: tl.constexpr, OWN: tl.constexpr,
+    LOG_K: tl.constexpr, NODE_IDS: tl.constexpr, OWN: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
     """Writes the first k slots of a row to the result."""
     s = tl.arange(0, 1 << LOG_K)[:, None]
@@ -249,7 +249,7 @@ def _store(
         entry = tl.max_contiguous(start + position, [1, c.shape[0]])  # see _select
         position = tl.load(col + entry, mask=(position >= 0) & inside, other=-1)
     value = _value(key).to(values.dtype.element_ty)
-    tl.store(values + (row * (k + OWN) + OWN + s) * C + c[None, :], value, mask=inside)
+    tl.store(values + (row * SLOTS + OWN + s) * C + c[None, :], value, mask=inside)
     position = position.to(chosen.dtype.element_ty)
     tl.store(chosen + (row * k + s) * C + c[None, :], position, mask=inside)
 
@@ -269,7 +269,7 @@ def select_rows(
     x, rowptr, col, weight, own, values, chosen, C, k: tl.constexpr,
     LOG_K: tl.constexpr, LOG_T: tl.constexpr, PART: tl.constexpr, WIDTH: tl.constexpr,
     WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr,
-    NODE_IDS: tl.constexpr, OWN: tl.constexpr,
+    NODE_IDS: tl.constexpr, OWN: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
     """Rows of at most PART neighbours, straight into the result."""
     row = tl.program_id(0).to(tl.int64)
@@ -278,13 +278,15 @@ def select_rows(
     degree = (tl.load(rowptr + row + 1).to(tl.int64) - start).to(tl.int32)
     if OWN:
         first = tl.load(own + row * C + c, mask=c < C)
-        tl.store(values + row * (k + 1) * C + c, first, mask=c < C)
+        tl.store(values + row * SLOTS * C + c, first, mask=c < C)
     if degree <= PART:
         key, position = _select(
             x, col, weight, start, degree, c, C, k,
             LOG_K, LOG_T, WIDTH, WEIGHTED, COMPETE, EXACT,
         )  # fmt: skip
-        _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN)
+        _store(
+            key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN, SLOTS
+        )  # fmt: skip
 
 
 @triton.jit
@@ -314,6 +316,7 @@ def select_parts(
 def merge_parts(
     partial, long_row, part_ptr, rowptr, col, values, chosen, C, k: tl.constexpr,
     LOG_K: tl.constexpr, WIDTH: tl.constexpr, NODE_IDS: tl.constexpr, OWN: tl.constexpr,
+    SLOTS: tl.constexpr,
 ):  # fmt: skip
     """Merges the sorted parts of a long row, one after the other."""
     K: tl.constexpr = 1 << LOG_K
@@ -334,4 +337,4 @@ def merge_parts(
         slots = _merge(slots, LOG_K, WIDTH)
     key = (slots >> 32).to(tl.int32)
     position = tl.where(key == NONE, -1, 0x7FFFFFFF - (slots & 0x7FFFFFFF).to(tl.int32))
-    _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN)
+    _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN, SLOTS)
