@@ -194,7 +194,8 @@ def test_training_gives_the_same_up_to_rounding(
             model="residual", dataset="tables", num_layers=3, hidden_channels=8, max_epochs=5,
             training="whole", recompute=recompute,
         )  # fmt: skip
-        losses.append([epoch.train_loss for epoch in train(chosen, graph=small_graph()).history])
+        result = train(small_graph(), chosen)
+        losses.append([epoch["train_loss"] for epoch in result.history])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
