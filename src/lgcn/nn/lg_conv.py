@@ -276,6 +276,9 @@ class LGConv(MessageLayer):
             adjacency: The rows of the nodes; its columns number the rows of `source`.
             mask: Factor of the values of each entry of `adjacency`. (default: none)
         """
+        if mask is None and self._selects_and_sums(source):
+            grid, _ = self.select_chosen(source, own, adjacency)
+            return drop(grid, self.dropout, self.training, overwrite=True)
         source, own, adjacency, last = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
         grid = k_largest_grid(
@@ -298,15 +301,39 @@ class LGConv(MessageLayer):
     def select_chosen(
         self, source: Tensor, own: Tensor | None, adjacency: CSR
     ) -> tuple[Tensor, Tensor]:
-        """As `select` without dropout, and gives the positions in the rows of what was selected."""
-        source, own, adjacency, last = self._ranked(source, own, adjacency, None)
+        """As `select` without dropout, and gives the positions in the rows of what was selected.
+
+        No gradients flow through it.
+        """
+        source, own, adjacency, _ = self._ranked(source, own, adjacency, None, with_last=False)
         rowptr, col, weight = adjacency
+        with_sum = self.mean or self.sum
         return k_largest_grid_chosen(
-            source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=last
+            source,
+            own,
+            rowptr,
+            col,
+            self.k,
+            edge_weight=weight,
+            zeros=self.zeros,
+            with_sum=with_sum,
+            divisor=self.weight_sums(adjacency, source) if with_sum else None,
         )
 
+    def _selects_and_sums(self, source: Tensor) -> bool:
+        """Whether to sum neighbours while they are selected: on a GPU, where nothing learns."""
+        if not (self.mean or self.sum) or not source.is_cuda or torch.is_grad_enabled():
+            return False
+        return not torch.compiler.is_compiling()
+
     def _ranked(
-        self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None
+        self,
+        source: Tensor,
+        own: Tensor | None,
+        adjacency: CSR,
+        mask: Tensor | None,
+        *,
+        with_last: bool = True,
     ) -> tuple[Tensor, Tensor | None, CSR, Tensor | None]:
         """What the selection reads: features, the adjacency, and the neighbours' mean or sum."""
         if self.training and self.adj_dropout > 0:
@@ -314,7 +341,9 @@ class LGConv(MessageLayer):
         if torch.is_autocast_enabled(source.device.type):  # select in that precision as well
             source = source.to(torch.get_autocast_dtype(source.device.type))
         own = None if own is None else own.to(source.dtype)
-        last = self.neighbour_mean(source, adjacency, mask) if self.mean or self.sum else None
+        last = None
+        if with_last and (self.mean or self.sum):
+            last = self.neighbour_mean(source, adjacency, mask)
         rowptr, col, weight = times(adjacency, mask)
         weight = None if weight is None else weight.to(source.dtype)
         return source, own, CSR(rowptr, col, weight), last

@@ -135,15 +135,33 @@ def k_largest_grid_chosen(
     *,
     edge_weight: Tensor | None = None,
     zeros: Zeros = "pad",
-    last: Tensor | None = None,
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """As `k_largest_grid`, with the positions in the rows behind each value.
 
-    They are what `add_grad_x` and `grad_weight` take, for callers that keep no autograd graph.
+    No gradients flow through it: positions are what `add_grad_x` and `grad_weight` take, for
+    callers that keep no autograd graph.
+
+    Args:
+        x, own, rowptr, col, k, edge_weight, zeros: As in `k_largest_grid`.
+        with_sum: Whether the sum over each row follows the values; a GPU reads x once for both.
+        divisor: What the sum is divided by, [N, 1]. (default: nothing)
     """
     if own is None:
         own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
-    return _select(x, rowptr, col, k, edge_weight, zeros, own=own, last=last)
+    if not with_sum:
+        return _select(x, rowptr, col, k, edge_weight, zeros, own=own)
+    bits = _position_bits(rowptr, col)
+    _check(x, rowptr, col, k, edge_weight, bits, own, None)
+    check_range(rowptr, col, x.size(0))
+    if divisor is not None:
+        check_shape("divisor", divisor, (rowptr.numel() - 1, 1), "x", x)
+    with torch.no_grad():
+        values, chosen = backend(x).k_largest_and_sum(
+            x, rowptr, col, k, edge_weight, zeros == "compete", bits, own, divisor
+        )
+    return values, chosen
 
 
 def add_grad_x(

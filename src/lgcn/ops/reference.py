@@ -81,6 +81,30 @@ def k_largest(
     return values, position.to(POSITION_DTYPES[position_bits])
 
 
+def k_largest_and_sum(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor,
+    divisor: Tensor | None,
+    select: Callable[..., tuple[Tensor, Tensor]] | None = None,
+    product: Callable[..., Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As `k_largest`, with the sum of all of a row's products at the end of the values.
+
+    It is divided by the row's `divisor`, [N, 1], if there is one. `select` and `product` are
+    `k_largest` and `spmm`, or faster functions.
+    """
+    weight = x.new_ones(col.numel()) if edge_weight is None else edge_weight
+    last = (product or spmm)(rowptr, col, weight, x)
+    last = last if divisor is None else last / divisor
+    return (select or k_largest)(x, rowptr, col, k, edge_weight, compete, position_bits, own, last)
+
+
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
     """The node ids at positions in the rows, -1 if the position is -1."""
     if col.numel() == 0:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.ops import reference
 from lgcn.ops.cpu import kernels, simd
 from lgcn.ops.cpu.kernels import CACHE_LINE
 from lgcn.ops.reference import add_by_columns, compute_dtype, first_slot
@@ -106,6 +107,11 @@ def k_largest(
             integer(np.iinfo(integer).min),
         )
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
+
+
+def k_largest_and_sum(*arguments: Any) -> tuple[Tensor, Tensor]:
+    """See `lgcn.ops.reference.k_largest_and_sum`."""
+    return reference.k_largest_and_sum(*arguments, k_largest, spmm)
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:

@@ -47,10 +47,47 @@ def k_largest(
         return reference.k_largest(
             x, rowptr, col, k, edge_weight, compete, position_bits, own, last
         )
+    return _k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own, last)
+
+
+def k_largest_and_sum(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor,
+    divisor: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """See `lgcn.ops.reference.k_largest_and_sum`. Neighbours are read once for both."""
+    if k > MAX_K or x.size(1) == 0:
+        return reference.k_largest_and_sum(
+            x, rowptr, col, k, edge_weight, compete, position_bits, own, divisor, k_largest, spmm
+        )
+    return _k_largest(
+        x, rowptr, col, k, edge_weight, compete, position_bits, own, None, True, divisor
+    )
+
+
+def _k_largest(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
     num_rows, channels = rowptr.numel() - 1, x.size(1)
     first = 0 if own is None else 1
-    slots = first + k + (0 if last is None else 1)
+    slots = first + k + (with_sum or last is not None)
     shape = (num_rows, slots, channels)
     values = empty("the selected values [nodes, k, features]", shape, x)
     dtype = POSITION_DTYPES.get(position_bits, col.dtype)
@@ -78,26 +115,34 @@ def k_largest(
         "WEIGHTED": edge_weight is not None,
         "COMPETE": compete,
         "EXACT": x.dtype != torch.float32 and edge_weight is None,
+        "SUM": with_sum,
         "num_warps": 1,
         "maxnreg": registers,
     }
-    store = {"NODE_IDS": position_bits == 0, "OWN": first, "SLOTS": slots}
+    store = {
+        "NODE_IDS": position_bits == 0,
+        "OWN": first,
+        "SLOTS": slots,
+        "MEAN": divisor is not None,
+    }
+    divisor = x if divisor is None else divisor.contiguous()
     blocks = -(-channels // width)
     with _on(x):
         triton_select.select_rows[(num_rows, blocks)](
-            x, rowptr, col, weight, x if own is None else own.contiguous(), values, chosen,
-            channels, k, **select, **store,
+            x, rowptr, col, weight, x if own is None else own.contiguous(), divisor, values,
+            chosen, channels, k, **select, **store,
         )  # fmt: skip
         if longest > part:
             parts = long_rows(rowptr, part)
             shape = (parts.row.numel(), k, channels)
             partial = empty("the parts of long rows", shape, x, torch.int64)
+            sums = x.new_empty(parts.row.numel() if with_sum else 0, channels, dtype=torch.float32)
             triton_select.select_parts[(parts.row.numel(), blocks)](
-                x, rowptr, col, weight, parts.row, parts.first, partial, channels, k, **select
+                x, rowptr, col, weight, parts.row, parts.first, partial, sums, channels, k, **select
             )
             triton_select.merge_parts[(parts.long_row.numel(), -(-channels // 32))](
-                partial, parts.long_row, parts.ptr, rowptr, col, values, chosen, channels, k,
-                LOG_K=log_k, WIDTH=32, num_warps=1, **store,
+                partial, sums, divisor, parts.long_row, parts.ptr, rowptr, col, values, chosen,
+                channels, k, LOG_K=log_k, WIDTH=32, SUM=with_sum, num_warps=1, **store,
             )  # fmt: skip
     return values, chosen
 
