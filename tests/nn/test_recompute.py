@@ -106,12 +106,13 @@ def test_a_bipartite_graph(
 ) -> None:
     torch.manual_seed(0)
     edges = torch.stack([torch.randint(7, (30,)), torch.randint(11, (30,))])
+    rowptr, col, _ = Graph.as_given(edges, 11).adjacency()
     source, target = torch.randn(7, 4), torch.randn(11, 4)
     kept, recomputing = both(LGConv((4, 4), 3, k=3, sum=sum_))
 
     def run(conv: Module, x: Tensor, own: Tensor | None, weight: Tensor) -> Tensor:
-        sizes = CSR(*Graph.as_given(edges, 11).adjacency()[:2], weight)
-        return conv((x, own), sizes if own is None else sizes)
+        out: Tensor = conv((x, own), CSR(rowptr, col, weight))
+        return out
 
     inputs = [source, target if targets == "with" else None, torch.rand(30) + 0.1]
     expected = gradients(kept, inputs, run)

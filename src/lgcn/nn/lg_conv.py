@@ -430,7 +430,7 @@ class LGConv(MessageLayer):
     def no_random_numbers(self) -> AbstractContextManager[Any]:
         """Makes sure that functions of the user draw no random numbers."""
         knows_all = not self._own_cnn and self.activation is None
-        return nullcontext() if knows_all else NoRandomNumbers()
+        return nullcontext() if knows_all else NoRandomNumbers()  # type: ignore[no-untyped-call]
 
     def rows(self, x: Rows) -> Rows:
         if self._is_lazy:

@@ -303,7 +303,7 @@ def _check_leaves(out: Tensor, leaves: Sequence[Tensor]) -> None:
         waiting += [before for before, _ in node.next_functions]
 
 
-class NoRandomNumbers(TorchDispatchMode):
+class NoRandomNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Within this context, operators that draw random numbers raise an error."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

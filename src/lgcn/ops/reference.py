@@ -184,15 +184,17 @@ def add_by_columns(
 ) -> None:
     """`add_grad_x` by the gradients of a selection and of a product."""
     num_columns = total.size(0) if columns is None else columns.numel()
-    parts = [lambda: grad_x(grad, chosen, rowptr, col, edge_weight, num_columns)]
+
+    def add(part: Tensor) -> None:
+        if columns is None:
+            total.add_(part)
+        else:
+            total.index_add_(0, columns, part.to(total.dtype))
+
+    add(grad_x(grad, chosen, rowptr, col, edge_weight, num_columns))
     if every is not None:
         weight = every.new_ones(col.numel()) if edge_weight is None else edge_weight
-        parts.append(lambda: grad_dense(every, rowptr, col, weight, num_columns))
-    for part in parts:  # one at a time, to hold one
-        if columns is None:
-            total += part()
-        else:
-            total.index_add_(0, columns, part().to(total.dtype))
+        add(grad_dense(every, rowptr, col, weight, num_columns))
 
 
 def k_largest_grad_weight(

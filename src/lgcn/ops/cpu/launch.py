@@ -109,9 +109,21 @@ def k_largest(
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 
 
-def k_largest_and_sum(*arguments: Any) -> tuple[Tensor, Tensor]:
+def k_largest_and_sum(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor,
+    divisor: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     """See `lgcn.ops.reference.k_largest_and_sum`."""
-    return reference.k_largest_and_sum(*arguments, k_largest, spmm)
+    return reference.k_largest_and_sum(
+        x, rowptr, col, k, edge_weight, compete, position_bits, own, divisor, k_largest, spmm
+    )
 
 
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:

@@ -82,9 +82,9 @@ def spread(
     value = tl.load(grad + (row * SLOTS + FIRST + s) * C + first_c + c, mask=inside)
     zero = tl.zeros([T, WIDTH], message.dtype.element_ty)
     if EVERY:
-        more = tl.load(every + row * C + first_c + c, mask=c < width, other=0.0)
-        zero += more
-        value += more
+        more = tl.load(every + row * C + first_c + c, mask=c < width, other=0.0).to(tl.float32)
+        zero = (zero.to(tl.float32) + more).to(message.dtype.element_ty)
+        value = (value.to(tl.float32) + more).to(message.dtype.element_ty)
     for first in range(0, degree, T):
         p = first + tl.arange(0, T)[:, None]
         tl.store(message + (start + p) * width + c, zero, mask=(p < degree) & (c < width))
