@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import BatchNorm1d, Conv1d, Dropout, Flatten, Linear, Module, ReLU, Sequential
+from torch_geometric.explain.algorithm.utils import set_masks
 
 from lgcn import Graph, LGConv
 from lgcn.graph.csr import CSR
 from lgcn.nn import lg_conv
 from lgcn.nn.residual import ResidualLGCN
+from lgcn.ops import structure
 from lgcn.ops.blocks import row_blocks_of
 from lgcn.training import Settings, train
 from tests.conftest import make_graph
@@ -242,6 +244,19 @@ def test_random_numbers_of_an_own_cnn_are_noticed(random_graph: RandomGraph) -> 
         conv(graph.x.requires_grad_(), graph)
 
 
+def test_buffers_that_change_are_noticed(random_graph: RandomGraph) -> None:
+    linear = torch.nn.utils.parametrizations.spectral_norm(Linear(20, 5))
+    graph, conv = random_graph(), LGConv(5, 5, 3, Sequential(Flatten(), linear), recompute=True)
+    with pytest.raises(RuntimeError, match="must not change its buffers with recompute=True"):
+        conv(graph.x.requires_grad_(), graph)
+
+
+def test_the_least_memory_of_a_training_is_that_of_a_block() -> None:
+    settings = Settings.create(model="residual", dataset="tables", num_layers=20, k=50)
+    again = Settings.create(model="residual", dataset="tables", num_layers=20, k=50, recompute=True)
+    assert again.model.values_per_feature * 10 < settings.model.values_per_feature
+
+
 def test_a_gradient_that_would_be_lost_is_noticed(random_graph: RandomGraph) -> None:
     graph, slope = random_graph(), torch.ones((), requires_grad=True)
     conv = LGConv(5, 5, k=3, activation=lambda x: x * slope, recompute=True)
@@ -290,6 +305,41 @@ def test_autocast_holds_in_both_passes(
     for actual, wanted in zip(found, expected, strict=True):
         assert actual.dtype == wanted.dtype
         torch.testing.assert_close(actual, wanted, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_blocks_are_looked_at_once(
+    recompute: bool, random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lg_conv, "MAX_GRID", 60)
+    graph = random_graph(30)
+    conv, x = LGConv(5, 3, k=3, mean=True, recompute=recompute), graph.x.requires_grad_()
+
+    def step(mode: Callable[[], Any]) -> None:
+        conv.train()(x, graph).sum().backward()
+        with mode():
+            conv.eval()(x, graph)
+
+    step(torch.inference_mode)
+    looks = []
+    look_at = structure._look_at
+    monkeypatch.setattr(structure, "_look_at", lambda *a: looks.append(a) or look_at(*a))
+    step(torch.inference_mode)
+    step(torch.no_grad)
+    assert looks == []
+
+
+def test_masked_edges_keep_the_grid(
+    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lg_conv, "MAX_GRID", 60)
+    graph, mask = random_graph(), torch.rand(random_graph().num_edges).requires_grad_()
+    found = []
+    for conv in both(LGConv(5, 3, k=3)):
+        set_masks(conv, mask, graph.edge_index, apply_sigmoid=False)
+        found.append(torch.autograd.grad(conv(graph.x, graph).sum(), mask)[0])
+    assert found[0].any()
+    assert torch.equal(*found)
 
 
 def test_it_compiles_and_gives_its_selection(random_graph: RandomGraph) -> None:
@@ -410,3 +460,22 @@ def test_on_a_gpu_a_second_pass_does_not_wait(
         step()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("capture", [False, True])
+def test_on_a_gpu_training_gives_the_same_up_to_rounding(
+    capture: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lg_conv, "MAX_RECOMPUTED_GPU", 2**13)  # several blocks
+    losses = []
+    for recompute in (False, True, True):
+        chosen = Settings.create(
+            model="residual", dataset="tables", num_layers=3, hidden_channels=16, max_epochs=8,
+            training="whole", device="cuda", capture=capture, recompute=recompute,
+        )  # fmt: skip
+        result = train(small_graph(), chosen)
+        losses.append([epoch["train_loss"] for epoch in result.history])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+    assert losses[1] == losses[2]

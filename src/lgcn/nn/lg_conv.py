@@ -33,7 +33,8 @@ Rank = Literal["raw", "normalized"]
 
 # Values of the grid that are held at a time if no gradient needs all of them: 128 MB in float32.
 MAX_GRID = 2**25
-# On a GPU: 1 GB. A block costs some twenty launches there, whatever its size.
+# On a GPU: 1 GB, or a part of its memory. A block costs some twenty launches there, whatever its
+# size.
 MAX_GRID_GPU = 2**28
 # On a GPU with `recompute`: what of a block is held at a time in the backward pass, half a GB. Its
 # grid is one part of that; the grid's gradient, which is as large, and the gradients of entries, of
@@ -418,11 +419,9 @@ class LGConv(MessageLayer):
         return not (self.training and drops) and repeats(self.cnn)
 
     def _blocks(self, adjacency: CSR, source: Tensor) -> Sequence[RowBlock]:
-        limit, entry_cost = MAX_GRID, 0
-        if source.device.type != "cpu":
-            limit = MAX_GRID_GPU
-            if torch.is_grad_enabled():
-                limit, entry_cost = MAX_RECOMPUTED_GPU, MESSAGES
+        learns = torch.is_grad_enabled()
+        limit = _largest_block(source.device, learns)
+        entry_cost = MESSAGES if learns and source.is_cuda else 0
         rowptr, col, _ = adjacency
         row_cost = max(1, self.grid_values(1))
         return row_blocks_of(rowptr, col, source.size(0), limit, row_cost, entry_cost)
@@ -454,8 +453,8 @@ class LGConv(MessageLayer):
     def working_values(self, num_rows: int) -> int:
         # The grid of a block, and about as much of what the convolutions make.
         parameter = next(self.parameters(), None)
-        on_gpu = parameter is not None and parameter.is_cuda
-        return 2 * min(MAX_GRID_GPU if on_gpu else MAX_GRID, self.grid_values(num_rows))
+        device = torch.device("cpu") if parameter is None else parameter.device
+        return 2 * min(_largest_block(device, learns=False), self.grid_values(num_rows))
 
     def _check_widths(self, source: Tensor, own: Tensor | None) -> None:
         """Checks the number of features, which a lazy layer takes from the first call."""
@@ -493,6 +492,14 @@ class LGConv(MessageLayer):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, k={self.k})"
+
+
+def _largest_block(device: torch.device, learns: bool) -> int:
+    """Values of the grid that are held at a time; with `learns`, those of `recompute`."""
+    if device.type != "cuda":
+        return MAX_GRID
+    memory = int(torch.cuda.get_device_properties(device).total_memory)
+    return min(MAX_RECOMPUTED_GPU, memory // 256) if learns else min(MAX_GRID_GPU, memory // 128)
 
 
 def _one_width(in_channels: int | tuple[int, int]) -> int:

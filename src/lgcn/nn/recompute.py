@@ -131,8 +131,15 @@ class _Recomputed(torch.autograd.Function):
         ctx.save_for_backward(
             source, None if own is source else own, weight, rowptr, col, *parameters
         )
+        before = _versions(conv.cnn)
         with torch.autocast(**ctx.autocast), conv.no_random_numbers():
-            return by_blocks(conv, blocks, source, own, CSR(rowptr, col, weight))
+            out = by_blocks(conv, blocks, source, own, CSR(rowptr, col, weight))
+        if _versions(conv.cnn) != before:
+            raise RuntimeError(
+                "cnn must not change its buffers with recompute=True, since the backward pass "
+                "would start from others. Set recompute=False"
+            )
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -327,6 +334,11 @@ def _autocast(kind: str) -> dict[str, Any]:
         "dtype": torch.get_autocast_dtype(kind),
         "cache_enabled": False,
     }
+
+
+def _versions(cnn: Module) -> list[int]:
+    """Numbers that change with the buffers."""
+    return [0 if buffer.is_inference() else buffer._version for buffer in cnn.buffers()]
 
 
 def _training(conv: LGConv) -> list[bool]:

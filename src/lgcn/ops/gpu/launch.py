@@ -25,9 +25,10 @@ MAX_K = 128
 # Entries that one program sums. With longer rows, one program would still run when all others have
 # finished.
 SUM_PART = 2048
-# Gradients of entries that are held at a time where a gradient is added up block by block: 1 GB in
-# float32. The more features are taken at once, the fewer times the columns are gone through.
-MAX_MESSAGES = 2**28
+# Where a gradient is added up block by block: gradients of entries that are held at a time, for
+# each value of the block's grid. The more features are taken at once, the fewer times the columns
+# are gone through.
+MESSAGES_PER_VALUE = 4
 
 
 def k_largest(
@@ -217,9 +218,8 @@ def add_grad_x(
             k_largest_grad_x, spmm_grad_dense,
         )  # fmt: skip
     elif col.numel() > 0:
-        _sum_messages(
-            total, columns, grad, every, chosen, rowptr, col, edge_weight, MAX_MESSAGES, add=True
-        )
+        most = MESSAGES_PER_VALUE * grad.numel()
+        _sum_messages(total, columns, grad, every, chosen, rowptr, col, edge_weight, most, add=True)
 
 
 def _sum_messages(
