@@ -278,7 +278,7 @@ class _Gradients:
             if last is not None:
                 sums = conv.weight_sums(adjacency, self.source)
                 every = last if sums is None else last / sums
-            columns, near_rowptr, near_col, _ = block.near
+            columns, near_rowptr, near_col = block.near
             add_grad_x(self.of_source, columns, grad, chosen, near_rowptr, near_col, weight, every)
         if self.of_weight is not None and weight is not None:
             part = grad_weight(grad, chosen, self.source, rowptr, col)

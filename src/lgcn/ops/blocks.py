@@ -8,7 +8,7 @@ of. A later pass over the same blocks waits for nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +28,6 @@ class Near(NamedTuple):
     columns: Tensor | None  # their numbers in the graph; None if all have kept their own
     rowptr: Tensor
     col: Tensor
-    num_columns: int
 
 
 class RowBlock:
@@ -37,10 +36,18 @@ class RowBlock:
     `rowptr` counts from the first of them, and `col` shares the structure's memory.
     """
 
-    def __init__(self, rows: tuple[int, int], entries: tuple[int, int], csr: Any) -> None:
+    def __init__(
+        self,
+        rows: tuple[int, int],
+        entries: tuple[int, int],
+        rowptr: Tensor,
+        col: Tensor,
+        num_cols: int,
+    ) -> None:
         self.start, self.stop = rows
         self.first, self.last = entries
-        self.rowptr, self.col = csr
+        self.rowptr, self.col = rowptr, col
+        self.num_cols = num_cols
         self._near: Near | None = None
 
     def rows(self, matrix: Tensor) -> Tensor:
@@ -61,20 +68,21 @@ class RowBlock:
     def _renumbered(self) -> Near:
         with torch.inference_mode(False):
             columns, col = torch.unique(self.col, return_inverse=True)
-            rowptr = self.rowptr.clone()  # a structure is known by both of its tensors
-            if col.is_cuda and max(col.numel(), rowptr.numel()) <= MAX_INT32:
-                rowptr, col = rowptr.int(), col.int()  # half the memory for its transpose
+            rowptr = self.rowptr
+            largest = max(col.numel(), rowptr.numel(), self.num_cols)
+            if col.is_cuda and largest <= MAX_INT32:  # half the memory, for the transpose too
+                rowptr, columns = rowptr.int(), columns.int()
             col = col.to(rowptr.dtype)
             trust(rowptr, col, columns.numel(), max_degree(self.rowptr, self.col))
-        return Near(columns.long(), rowptr, col, columns.numel())
+        return Near(columns, rowptr, col)
 
 
 class _Whole(RowBlock):
     """All rows: nothing is copied, and what is known of the structure is used."""
 
     def __init__(self, rowptr: Tensor, col: Tensor, num_cols: int) -> None:
-        super().__init__((0, rowptr.numel() - 1), (0, col.numel()), (rowptr, col))
-        self._near = Near(None, rowptr, col, num_cols)
+        super().__init__((0, rowptr.numel() - 1), (0, col.numel()), rowptr, col, num_cols)
+        self._near = Near(None, rowptr, col)
 
 
 def row_blocks_of(
@@ -129,5 +137,5 @@ def _cut(
                 col.stride(),
             )
             trust(own_rowptr, own_col, num_cols, degree)
-            blocks.append(RowBlock((start, stop), (first, last), (own_rowptr, own_col)))
+            blocks.append(RowBlock((start, stop), (first, last), own_rowptr, own_col, num_cols))
     return blocks
