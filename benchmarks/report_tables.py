@@ -247,6 +247,28 @@ def fusion(record: Record) -> str:
     return table(header, rows)
 
 
+def recompute(record: Record) -> str:
+    """What keeping the grid of a wide layer costs, and what making it again does."""
+    parts = []
+    ways = {"forward": "no gradients", "first_layer": "first layer", "hidden_layer": "hidden layer"}
+    for result in record["results"]:
+        rows = []
+        for name, numbers in result["layers"].items():
+            row = [name]
+            for way in ways:
+                row.append(milliseconds(numbers[f"seconds_{way}"]))
+                row.append(f"{numbers[f'megabytes_{way}']:,.0f}")
+            rows.append(row)
+        header = [
+            f"{result['nodes']:,} nodes, {result['edges']:,} entries, "
+            f"{result['in_channels']} to {result['out_channels']}, k = {result['k']}"
+        ]
+        for name in ways.values():
+            header += [f"{name}, ms", "peak MB"]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+
+
 def compiling(record: Record) -> str:
     result = record["results"]
     rows = [
@@ -558,6 +580,7 @@ def service_load(record: Record) -> str:
 TABLES: dict[str, Callable[[Record], str]] = {
     "k_largest": k_largest,
     "layer": layer,
+    "recompute": recompute,
     "fusion": fusion,
     "training_step": training_step,
     "epoch": epoch,

@@ -1,11 +1,13 @@
 """The learnable graph convolutional layer (LGCL): select, then convolve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn import Module
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.inits import reset
@@ -23,16 +25,30 @@ from lgcn.nn.grid_cnn import (
     make_cnn,
 )
 from lgcn.nn.message_layer import MessageLayer, as_edges, drop_edges, needs_tracing, times
+from lgcn.nn.recompute import NoRandomNumbers, by_blocks, recomputed, repeats
 from lgcn.nn.rows import AdjacencyOptions, Rows
 from lgcn.ops import spmm
+from lgcn.ops.blocks import RowBlock, row_blocks_of
 from lgcn.ops.dropout import dropout as drop
-from lgcn.ops.k_largest import Zeros, k_largest_grid, k_largest_grid_from
-from lgcn.utils.row_blocks import row_blocks
+from lgcn.ops.k_largest import (
+    Zeros,
+    k_largest_grid,
+    k_largest_grid_chosen,
+    k_largest_grid_from,
+)
 
 Rank = Literal["raw", "normalized"]
 
 # Values of the grid that are held at a time if no gradient needs all of them: 128 MB in float32.
 MAX_GRID = 2**25
+# On a GPU: 1 GB, or a part of its memory. A block costs some twenty launches there, whatever its
+# size.
+MAX_GRID_GPU = 2**28
+# On a GPU with `recompute`: what of a block is held at a time in the backward pass, half a GB. Its
+# grid is one part of that; the grid's gradient, which is as large, and the gradients of entries, of
+# which there are MESSAGES per entry or more, come one after the other.
+MAX_RECOMPUTED_GPU = 2**27
+MESSAGES = 16
 
 
 class Selection(NamedTuple):
@@ -92,6 +108,13 @@ class LGConv(MessageLayer):
         adj_dropout: Dropout rate of the adjacency's entries. (default: 0)
         activation: Function between the two convolutions. (default: identity)
         return_selection: Return what was selected as well, see `forward`. (default: `False`)
+        recompute: Make the grid again in the backward pass in place of keeping it: less memory, at
+            the cost of one more selection. A layer then keeps its input alone, whatever k is, and
+            the grid exists by blocks of rows. The gradients are the same up to rounding. A CNN of
+            your own must treat each row on its own. The grid is kept all the same in training with
+            `dropout` or `adj_dropout`, or with a dropout or batch norm in the CNN, whose random
+            numbers or averages would differ in the second pass; with edge masks; when compiled or
+            exported; and for `return_selection`. (default: `False`)
 
     Shapes:
         - **input:** node features $(N, C)$, or a pair $((N_{source}, C), (N_{target}, C))$ for a
@@ -126,6 +149,7 @@ class LGConv(MessageLayer):
         adj_dropout: float = 0.0,
         activation: Callable[[Tensor], Tensor] | None = None,
         return_selection: bool = False,
+        recompute: bool = False,
     ) -> None:
         super().__init__()
         if k < 1:
@@ -149,6 +173,7 @@ class LGConv(MessageLayer):
         self.adj_dropout = adj_dropout
         self.activation = activation
         self.return_selection = return_selection
+        self.recompute = recompute
         self._own_cnn = isinstance(cnn, Module)
         self._cnn_name = "" if isinstance(cnn, Module) else (cnn or "double")
         self.cnn: Module
@@ -234,9 +259,11 @@ class LGConv(MessageLayer):
                 node, value = selection
                 selection = Selection(without_spare(node, edges), without_spare(value, edges))
             return self.convolve(grid), selection
-        plain = mask is None and not torch.compiler.is_compiling()
-        if plain and not torch.is_grad_enabled() and not self.training:
-            return self._by_blocks(source, own, adjacency)
+        if self._can_cut(edges, mask):
+            if not torch.is_grad_enabled() and not self.training:
+                return by_blocks(self, self._blocks(adjacency, source), source, own, adjacency)
+            if self.recompute and self._can_repeat():
+                return recomputed(self, self._blocks(adjacency, source), source, own, adjacency)
         grid = self.select(source, own, adjacency, mask)
         if isinstance(edges, GivenEdges):
             grid = without_spare(grid, edges)
@@ -260,6 +287,9 @@ class LGConv(MessageLayer):
             adjacency: The rows of the nodes; its columns number the rows of `source`.
             mask: Factor of the values of each entry of `adjacency`. (default: none)
         """
+        if mask is None and self._selects_and_sums(source):
+            grid, _ = self.select_chosen(source, own, adjacency)
+            return drop(grid, self.dropout, self.training, overwrite=True)
         source, own, adjacency, last = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
         grid = k_largest_grid(
@@ -279,8 +309,42 @@ class LGConv(MessageLayer):
         selection = Selection(node.long(), grid[:, 1 : self.k + 1])
         return drop(grid, self.dropout, self.training), selection
 
+    def select_chosen(
+        self, source: Tensor, own: Tensor | None, adjacency: CSR
+    ) -> tuple[Tensor, Tensor]:
+        """As `select` without dropout, and gives the positions in the rows of what was selected.
+
+        No gradients flow through it.
+        """
+        source, own, adjacency, _ = self._ranked(source, own, adjacency, None, with_last=False)
+        rowptr, col, weight = adjacency
+        with_sum = self.mean or self.sum
+        return k_largest_grid_chosen(
+            source,
+            own,
+            rowptr,
+            col,
+            self.k,
+            edge_weight=weight,
+            zeros=self.zeros,
+            with_sum=with_sum,
+            divisor=self.weight_sums(adjacency, source) if with_sum else None,
+        )
+
+    def _selects_and_sums(self, source: Tensor) -> bool:
+        """Whether to sum neighbours while they are selected: on a GPU, where nothing learns."""
+        if not (self.mean or self.sum) or not source.is_cuda or torch.is_grad_enabled():
+            return False
+        return not torch.compiler.is_compiling()
+
     def _ranked(
-        self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None
+        self,
+        source: Tensor,
+        own: Tensor | None,
+        adjacency: CSR,
+        mask: Tensor | None,
+        *,
+        with_last: bool = True,
     ) -> tuple[Tensor, Tensor | None, CSR, Tensor | None]:
         """What the selection reads: features, the adjacency, and the neighbours' mean or sum."""
         if self.training and self.adj_dropout > 0:
@@ -288,7 +352,9 @@ class LGConv(MessageLayer):
         if torch.is_autocast_enabled(source.device.type):  # select in that precision as well
             source = source.to(torch.get_autocast_dtype(source.device.type))
         own = None if own is None else own.to(source.dtype)
-        last = self._mean(source, adjacency, mask) if self.mean or self.sum else None
+        last = None
+        if with_last and (self.mean or self.sum):
+            last = self.neighbour_mean(source, adjacency, mask)
         rowptr, col, weight = times(adjacency, mask)
         weight = None if weight is None else weight.to(source.dtype)
         return source, own, CSR(rowptr, col, weight), last
@@ -299,18 +365,38 @@ class LGConv(MessageLayer):
             return adjacency.drop_weights(self.adj_dropout), mask
         return drop_edges(adjacency, self.adj_dropout, mask), None
 
-    def _mean(self, source: Tensor, adjacency: CSR, mask: Tensor | None) -> Tensor:
+    def neighbour_mean(self, source: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
+        """The mean of the neighbours, or their sum, as the grid has it at its end."""
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
         masked = weight if mask is None else weight * mask.to(source.dtype)
         total = spmm(rowptr, col, masked, source)
-        if self.sum or self.rank == "normalized":
-            return total
-        weights = spmm(rowptr, col, weight, source.new_ones(source.size(0), 1))
-        return total / torch.where(weights == 0, 1, weights)
+        sums = self.weight_sums(adjacency, source)
+        return total if sums is None else total / sums
 
-    def convolve(self, grid: Tensor) -> Tensor:
-        """Applies the 1-D CNN over the positions of the grid, [N, k + 1, C] to [N, D]."""
-        out: Tensor = self.cnn(grid.transpose(1, 2))
+    def weight_sums(self, adjacency: CSR, source: Tensor) -> Tensor | None:
+        """What the sum of the neighbours is divided by, [N, 1]; `None` if it stays as it is."""
+        if self.sum or self.rank == "normalized":
+            return None
+        rowptr, col, weight = adjacency
+        if weight is None:  # a product with ones would read all entries for this
+            weights = (rowptr[1:] - rowptr[:-1]).to(source.dtype).unsqueeze(1)
+        else:
+            ones = source.new_ones(source.size(0), 1)
+            weights = spmm(rowptr, col, weight.to(source.dtype), ones)
+        return torch.where(weights == 0, 1, weights)
+
+    def convolve(self, grid: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Applies the 1-D CNN over the positions of the grid, [N, k + 1, C] to [N, D].
+
+        Args:
+            grid: The grid.
+            parameters: What to use in place of the CNN's parameters. (default: those)
+        """
+        out: Tensor
+        if parameters:
+            out = functional_call(self.cnn, dict(parameters), (grid.transpose(1, 2),))
+        else:
+            out = self.cnn(grid.transpose(1, 2))
         num_nodes = grid.size(0)
         if out.shape == (num_nodes, self.out_channels, 1):
             out = out.squeeze(2)
@@ -322,18 +408,29 @@ class LGConv(MessageLayer):
             )
         return out
 
-    def _by_blocks(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
-        """The same, block by block, so that the grid of a large graph need not fit in memory."""
-        num_nodes = adjacency.rowptr.numel() - 1
-        size = max(1, MAX_GRID // self.grid_values(1))
-        if size >= num_nodes:
-            return self.convolve(self.select(source, own, adjacency))
-        parts = []
-        for start, stop in row_blocks(num_nodes, size):
-            own_block = None if own is None else own[start:stop]
-            grid = self.select(source, own_block, adjacency.rows(start, stop))
-            parts.append(self.convolve(grid))
-        return torch.cat(parts)
+    def _can_cut(self, edges: Edges | CSR, mask: Tensor | None) -> bool:
+        """Whether rows can be computed block by block: nothing traces the layer or masks edges."""
+        if mask is not None or isinstance(edges, GivenEdges) or torch.compiler.is_compiling():
+            return False
+        return not torch._C._are_functorch_transforms_active()
+
+    def _can_repeat(self) -> bool:
+        """Whether to select and convolve again gives the same."""
+        drops = self.dropout > 0 or self.adj_dropout > 0
+        return not (self.training and drops) and repeats(self.cnn)
+
+    def _blocks(self, adjacency: CSR, source: Tensor) -> Sequence[RowBlock]:
+        learns = torch.is_grad_enabled()
+        limit = _largest_block(source.device, learns)
+        entry_cost = MESSAGES if learns and source.is_cuda else 0
+        rowptr, col, _ = adjacency
+        row_cost = max(1, self.grid_values(1))
+        return row_blocks_of(rowptr, col, source.size(0), limit, row_cost, entry_cost)
+
+    def no_random_numbers(self) -> AbstractContextManager[Any]:
+        """Makes sure that functions of the user draw no random numbers."""
+        knows_all = not self._own_cnn and self.activation is None
+        return nullcontext() if knows_all else NoRandomNumbers()  # type: ignore[no-untyped-call]
 
     def rows(self, x: Rows) -> Rows:
         if self._is_lazy:
@@ -348,12 +445,17 @@ class LGConv(MessageLayer):
         )
 
     def grid_values(self, num_rows: int) -> int:
-        """Values in the grid of `num_rows` nodes. Training keeps them for the backward pass."""
+        """Values in the grid of `num_rows` nodes.
+
+        Training keeps them for the backward pass, unless they are made again.
+        """
         return num_rows * self.positions * self.in_channels
 
     def working_values(self, num_rows: int) -> int:
         # The grid of a block, and about as much of what the convolutions make.
-        return 2 * min(MAX_GRID, self.grid_values(num_rows))
+        parameter = next(self.parameters(), None)
+        device = torch.device("cpu") if parameter is None else parameter.device
+        return 2 * min(_largest_block(device, learns=False), self.grid_values(num_rows))
 
     def _check_widths(self, source: Tensor, own: Tensor | None) -> None:
         """Checks the number of features, which a lazy layer takes from the first call."""
@@ -391,6 +493,14 @@ class LGConv(MessageLayer):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, k={self.k})"
+
+
+def _largest_block(device: torch.device, learns: bool) -> int:
+    """Values of the grid that are held at a time; with `learns`, those of `recompute`."""
+    if device.type != "cuda":
+        return MAX_GRID
+    memory = int(torch.cuda.get_device_properties(device).total_memory)
+    return min(MAX_RECOMPUTED_GPU, memory // 256) if learns else min(MAX_GRID_GPU, memory // 128)
 
 
 def _one_width(in_channels: int | tuple[int, int]) -> int:

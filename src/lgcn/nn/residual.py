@@ -101,6 +101,8 @@ class ResidualLGCN(Module):
         input_dropout: Dropout rate of the input features. (default: 0)
         adj_dropout: Dropout rate of the adjacency's entries, or of the attention. (default: 0)
         input_scale: Factor by which the input features are multiplied. (default: 1)
+        recompute: Make the grids of LGCLs again in the backward pass in place of keeping them, so
+            that memory does not grow with depth times k, see `lgcn.LGConv`. (default: `False`)
 
     Shapes:
         - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
@@ -126,6 +128,7 @@ class ResidualLGCN(Module):
         input_dropout: float = 0.0,
         adj_dropout: float = 0.0,
         input_scale: float = 1.0,
+        recompute: bool = False,
     ) -> None:
         super().__init__()
         for name, value, known in (
@@ -148,6 +151,7 @@ class ResidualLGCN(Module):
                     "mean": mean,
                     "dropout": lgcl_dropout,
                     "adj_dropout": adj_dropout,
+                    "recompute": recompute,
                 }
                 if cnn == "depthwise":
                     conv = MappedLGConv(hidden_channels, hidden_channels, k, **options)

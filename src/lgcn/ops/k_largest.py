@@ -126,6 +126,82 @@ def k_largest_grid_from(
     return grid, _neighbor_at(position, rowptr, col)
 
 
+def k_largest_grid_chosen(
+    x: Tensor,
+    own: Tensor | None,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As `k_largest_grid`, with the positions in the rows behind each value.
+
+    No gradients flow through it: positions are what `add_grad_x` and `grad_weight` take, for
+    callers that keep no autograd graph.
+
+    Args:
+        x, own, rowptr, col, k, edge_weight, zeros: As in `k_largest_grid`.
+        with_sum: Whether the sum over each row follows the values; a GPU reads x once for both.
+        divisor: What the sum is divided by, [N, 1]. (default: nothing)
+    """
+    if own is None:
+        own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
+    if not with_sum:
+        return _select(x, rowptr, col, k, edge_weight, zeros, own=own)
+    bits = _position_bits(rowptr, col)
+    _check(x, rowptr, col, k, edge_weight, bits, own, None)
+    check_range(rowptr, col, x.size(0))
+    if divisor is not None:
+        check_shape("divisor", divisor, (rowptr.numel() - 1, 1), "x", x)
+    with torch.no_grad():
+        values, chosen = backend(x).k_largest_and_sum(
+            x, rowptr, col, k, edge_weight, zeros == "compete", bits, own, divisor
+        )
+    return values, chosen
+
+
+def add_grad_x(
+    total: Tensor,
+    columns: Tensor | None,
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None = None,
+    every: Tensor | None = None,
+) -> None:
+    """Adds the gradient of `x` in `k_largest_grid_chosen` to `total`. No gradients flow through it.
+
+    Args:
+        total: Gradients of all sources, [M, C]; at least in float32, as sums over many calls are.
+        columns: The row of `total` that each column adds to; rows do not occur twice.
+            (default: the column's number)
+        grad: The gradient of the grid.
+        chosen: The positions.
+        rowptr: Row offsets.
+        col: Columns.
+        edge_weight: As in the selection. (default: none)
+        every: A gradient [N, C] of each of a row's products, selected or not. (default: none)
+    """
+    _check_grad(grad, chosen, "chosen", rowptr, col)
+    check_range(rowptr, col, total.size(0) if columns is None else columns.numel())
+    for name, other in (("edge_weight", edge_weight), ("every", every)):
+        if other is not None:
+            shape = col.shape if name == "edge_weight" else (grad.size(0), grad.size(2))
+            check_shape(name, other, tuple(shape), "grad", grad)
+    backend(grad).add_grad_x(total, columns, grad, chosen, rowptr, col, edge_weight, every)
+
+
+def grad_weight(grad: Tensor, chosen: Tensor, x: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
+    """The gradient of `edge_weight` in `k_largest_grid_chosen`."""
+    found: Tensor = _grad_weight(grad, chosen, x, rowptr, col)
+    return found
+
+
 def _values(
     x: Tensor,
     rowptr: Tensor,

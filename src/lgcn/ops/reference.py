@@ -7,7 +7,7 @@ own use the operators as they are here.
 import itertools
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -81,6 +81,30 @@ def k_largest(
     return values, position.to(POSITION_DTYPES[position_bits])
 
 
+def k_largest_and_sum(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor,
+    divisor: Tensor | None,
+    select: Callable[..., tuple[Tensor, Tensor]] | None = None,
+    product: Callable[..., Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """As `k_largest`, with the sum of all of a row's products at the end of the values.
+
+    It is divided by the row's `divisor`, [N, 1], if there is one. `select` and `product` are
+    `k_largest` and `spmm`, or faster functions.
+    """
+    weight = x.new_ones(col.numel()) if edge_weight is None else edge_weight
+    last = (product or spmm)(rowptr, col, weight, x)
+    last = last if divisor is None else last / divisor
+    return (select or k_largest)(x, rowptr, col, k, edge_weight, compete, position_bits, own, last)
+
+
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
     """The node ids at positions in the rows, -1 if the position is -1."""
     if col.numel() == 0:
@@ -123,6 +147,54 @@ def k_largest_grad_x(
             grad_product = grad_product * edge_weight.to(dtype)[entry]
     grad_x.index_add_(0, node * channels + channel, grad_product)
     return grad_x.view(num_sources, channels).to(grad.dtype)
+
+
+def add_grad_x(
+    total: Tensor,
+    columns: Tensor | None,
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    every: Tensor | None = None,
+) -> None:
+    """Adds to `total` what `k_largest_grad_x` gives for the positions `chosen`.
+
+    Column j adds to row columns[j], each of which is there once, or to row j. `every`, [N, C], is
+    added to the gradient of each of a row's products, selected or not, as that of a sum is.
+    """
+    add_by_columns(
+        total, columns, grad, chosen, rowptr, col, edge_weight, every,
+        k_largest_grad_x, spmm_grad_dense,
+    )  # fmt: skip
+
+
+def add_by_columns(
+    total: Tensor,
+    columns: Tensor | None,
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    every: Tensor | None,
+    grad_x: Callable[..., Tensor],
+    grad_dense: Callable[..., Tensor],
+) -> None:
+    """`add_grad_x` by the gradients of a selection and of a product."""
+    num_columns = total.size(0) if columns is None else columns.numel()
+
+    def add(part: Tensor) -> None:
+        if columns is None:
+            total.add_(part)
+        else:
+            total.index_add_(0, columns, part.to(total.dtype))
+
+    add(grad_x(grad, chosen, rowptr, col, edge_weight, num_columns))
+    if every is not None:
+        weight = every.new_ones(col.numel()) if edge_weight is None else edge_weight
+        add(grad_dense(every, rowptr, col, weight, num_columns))
 
 
 def k_largest_grad_weight(

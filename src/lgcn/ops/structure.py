@@ -2,7 +2,7 @@
 
 # mypy: disable-error-code="untyped-decorator"
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +37,8 @@ class Structure:
     max_col: int
     max_degree: int | None  # None until it is needed
     transpose: Transpose | None = None
+    # What `lgcn.ops.blocks` cuts it into, by the rules of the cut.
+    blocks: dict[Any, Any] = field(default_factory=dict)
 
 
 # By the identity of col, so an entry is dropped with its tensor. A change in place or of the
@@ -216,13 +218,19 @@ def structure(rowptr: Tensor, col: Tensor) -> Structure:
     return known
 
 
-def trust(rowptr: Tensor, col: Tensor, num_cols: int) -> None:
-    """Marks a structure as valid that was checked elsewhere. A later change is noticed."""
+def trust(rowptr: Tensor, col: Tensor, num_cols: int, max_degree: int | None = None) -> None:
+    """Marks a structure as valid that was checked elsewhere. A later change is noticed.
+
+    Args:
+        rowptr, col: The structure.
+        num_cols: What all of `col` is below.
+        max_degree: The number of entries of the longest row, if it is known. (default: `None`)
+    """
     if not (rowptr.is_inference() or col.is_inference()):
         states = (*state_of(rowptr), *state_of(col))
         known: Structure | None = _known.get(col)
         if known is None or known.rowptr() is not rowptr or known.states != states:
-            _known[col] = _structure(rowptr, col, states, num_cols - 1, None)
+            _known[col] = _structure(rowptr, col, states, num_cols - 1, max_degree)
 
 
 def _structure(

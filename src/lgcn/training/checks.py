@@ -11,7 +11,7 @@ from torch.nn import Module
 from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
 from lgcn.graph.csr import CSR, row_sums
-from lgcn.nn.lg_conv import LGConv
+from lgcn.nn.lg_conv import MAX_GRID, LGConv
 from lgcn.training.metric_names import FACTS
 from lgcn.training.metrics import METRICS
 from lgcn.training.settings import Settings
@@ -198,8 +198,11 @@ def check_k(graph: Graph, settings: Settings, model: Module, device: torch.devic
     sampling = settings.sampling
     if sampling.training == "subgraph" and sampling.max_nodes is not None:
         nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
-    # A lower bound: at least the grid of the first LGCL is kept for the backward pass.
+    # A lower bound: at least the grid of the first LGCL is kept for the backward pass, or some of
+    # it at a time.
     needed = 4 * first.grid_values(nodes) * settings.optimisation.views
+    if first.recompute:
+        needed = 4 * min(MAX_GRID, first.grid_values(nodes))
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
     if available is not None and needed > available:

@@ -305,11 +305,17 @@ class ResidualSettings(ModelSettings):
         "has length one)",
     )
     adj_dropout: Rate = Field(0.0, description="dropout rate of edges, or of the attention")
+    recompute: bool = Field(
+        False,
+        description="LGCLs select again in the backward pass in place of keeping what they "
+        "selected: less memory, and more time. With adj_dropout they keep it",
+    )
 
     @property
     def values_per_feature(self) -> int:
         # Layers are half as wide as those of the LGCN's defaults, which have at most three.
-        per_layer = self.k + 1 if self.aggregate == "lgcl" else 4
+        keeps_grid = self.aggregate == "lgcl" and not (self.recompute and self.adj_dropout == 0)
+        per_layer = self.k + 1 if keeps_grid else 4
         return per_layer * max(1, self.num_layers // 4)
 
     def work(self, nodes: int, entries: int) -> int:

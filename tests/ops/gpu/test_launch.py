@@ -4,6 +4,7 @@ Without a GPU, Triton's interpreter runs them on the CPU, and slowly, so graphs 
 off the lower bits where a GPU rounds to bfloat16, hence weights that are powers of two.
 """
 
+import contextlib
 import math
 import warnings
 from collections.abc import Iterator
@@ -350,7 +351,7 @@ def test_gradients_of_many_edges_are_spread_a_block_of_features_at_a_time(
 ) -> None:
     widths = []
     spread = gpu._spread
-    monkeypatch.setattr(gpu, "_spread", lambda *a: widths.append(a[-1]) or spread(*a))
+    monkeypatch.setattr(gpu, "_spread", lambda *a: widths.append(a[5]) or spread(*a))
     arguments = selected(normal(9, 40), rows(30, 30), 1, powers(60), True, 8)
     actual = gpu.k_largest_grad_x(*there(*arguments))
     torch.testing.assert_close(actual.cpu(), reference.k_largest_grad_x(*arguments))
@@ -443,3 +444,74 @@ def test_the_tensor_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(torch, "empty", full)
     with pytest.raises(OutOfMemory, match=r"the selected values .* = \[3, 3, 2\]"):
         gpu.k_largest(*arguments)
+
+
+# Blocks of rows, where no autograd graph is kept
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.usefixtures("short_parts")
+def test_what_follows_the_values_is_in_its_slot(last: bool) -> None:
+    x, graph = normal(9, 5), rows(20, 0, 4)
+    own, end = normal(3, 5, seed=1), normal(3, 5, seed=2) if last else None
+    assert_selects(x, *graph, 3, None, False, 8, own, end)
+
+
+@pytest.mark.usefixtures("short_parts")
+@pytest.mark.parametrize(
+    ("k", "dtype", "weighted", "divided"),
+    [(3, F32, True, True), (10, F32, False, False), (3, BF16, False, True)],
+)
+def test_neighbours_are_summed_while_they_are_selected(
+    k: int, dtype: torch.dtype, weighted: bool, divided: bool
+) -> None:
+    x, (rowptr, col) = normal(9, 5, dtype=dtype), rows(20, 0, 4)
+    weight = powers(24, dtype) if weighted else None
+    divisor = torch.tensor([[20], [1], [4]]).to(dtype) if divided else None
+    arguments = (x, rowptr, col, k, weight, False, 8, normal(3, 5, dtype=dtype, seed=1), divisor)
+    values, chosen = (tensor.cpu() for tensor in gpu.k_largest_and_sum(*there(*arguments)))
+    expected, position = reference.k_largest_and_sum(*arguments)
+    assert_same(values[:, :-1], expected[:, :-1])
+    assert_same(chosen, position)
+    tolerance = {"rtol": 0.02, "atol": 0.02} if dtype in HALF else {"rtol": 1e-5, "atol": 1e-6}
+    torch.testing.assert_close(values[:, -1], expected[:, -1], **tolerance)
+
+
+@pytest.mark.usefixtures("short_parts")
+@pytest.mark.parametrize("allows_atomics", [False, True])
+@pytest.mark.parametrize("at_once", [0, 4])
+@pytest.mark.parametrize(
+    ("k", "dtype", "weighted", "other_slots", "every", "numbered"),
+    [
+        (3, F32, True, 2, True, True),
+        (10, F32, False, 1, False, True),
+        (3, F32, False, 2, True, False),
+        (3, BF16, True, 2, True, True),
+        (3, F16, False, 0, False, False),
+    ],
+)
+def test_gradients_add_up_in_the_rows_that_are_named(
+    k: int, dtype: torch.dtype, weighted: bool, other_slots: int, every: bool, numbered: bool,
+    at_once: int, allows_atomics: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(gpu, "MESSAGES_PER_VALUE", at_once)
+    graph = rows(*[3] * 15, 0, 2, num_sources=2)  # each source has many entries: sums are cut
+    weight = powers(47, dtype) if weighted else None
+    grad, chosen, rowptr, col, *_ = selected(
+        normal(2, 20, dtype=dtype), graph, k, weight, other_slots, 8
+    )
+    total = normal(7, 20, seed=4) if numbered else normal(2, 20, seed=4)
+    columns = torch.tensor([5, 2]) if numbered else None
+    sums = normal(17, 20, dtype=dtype, seed=5) if every else None
+    rest = (columns, grad, chosen, rowptr, col, weight, sums)
+    found, again, expected = total.clone().to(DEVICE), total.clone().to(DEVICE), total.clone()
+    with contextlib.ExitStack() as stack:
+        if allows_atomics:
+            stack.enter_context(atomics())
+        gpu.add_grad_x(found, *there(*rest))
+        gpu.add_grad_x(again, *there(*rest))
+    reference.add_grad_x(expected, *rest)
+    if not allows_atomics:
+        assert found.equal(again)
+    tolerance = {"rtol": 0.05, "atol": 0.1} if dtype in HALF else {"rtol": 1e-4, "atol": 1e-5}
+    torch.testing.assert_close(found.cpu(), expected, **tolerance)

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgcn.ops import reference
 from lgcn.ops.cpu import kernels, simd
 from lgcn.ops.cpu.kernels import CACHE_LINE
-from lgcn.ops.reference import compute_dtype, first_slot
+from lgcn.ops.reference import add_by_columns, compute_dtype, first_slot
 from lgcn.ops.structure import transpose
 
 # The kernel carries node ids in integers of the size of the features: int32 for float32.
@@ -108,6 +109,23 @@ def k_largest(
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 
 
+def k_largest_and_sum(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor,
+    divisor: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """See `lgcn.ops.reference.k_largest_and_sum`."""
+    return reference.k_largest_and_sum(
+        x, rowptr, col, k, edge_weight, compete, position_bits, own, divisor, k_largest, spmm
+    )
+
+
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
     """See `lgcn.ops.reference.neighbor_at`."""
     index = np.empty(position.shape, _array(col).dtype)
@@ -148,6 +166,23 @@ def k_largest_grad_x(
             sums.numpy(),
         )
     return (sums[0] if num_sums == 1 else sums.sum(0)).view(num_sources, channels).to(grad.dtype)
+
+
+def add_grad_x(
+    total: Tensor,
+    columns: Tensor | None,
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    every: Tensor | None = None,
+) -> None:
+    """See `lgcn.ops.reference.add_grad_x`."""
+    add_by_columns(
+        total, columns, grad, chosen, rowptr, col, edge_weight, every,
+        k_largest_grad_x, spmm_grad_dense,
+    )  # fmt: skip
 
 
 def k_largest_grad_weight(

@@ -25,6 +25,10 @@ MAX_K = 128
 # Entries that one program sums. With longer rows, one program would still run when all others have
 # finished.
 SUM_PART = 2048
+# Where a gradient is added up block by block: gradients of entries that are held at a time, for
+# each value of the block's grid. The more features are taken at once, the fewer times the columns
+# are gone through.
+MESSAGES_PER_VALUE = 4
 
 
 def k_largest(
@@ -39,22 +43,61 @@ def k_largest(
     last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See `lgcn.ops.reference.k_largest`."""
-    if last is not None:
-        values, chosen = k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
-        return torch.cat([values, last.unsqueeze(1)], dim=1), chosen
     if k > MAX_K:
         _warn_of_large_k()
-        return reference.k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own)
+        return reference.k_largest(
+            x, rowptr, col, k, edge_weight, compete, position_bits, own, last
+        )
+    return _k_largest(x, rowptr, col, k, edge_weight, compete, position_bits, own, last)
+
+
+def k_largest_and_sum(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor,
+    divisor: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """See `lgcn.ops.reference.k_largest_and_sum`. Neighbours are read once for both."""
+    if k > MAX_K or x.size(1) == 0:
+        return reference.k_largest_and_sum(
+            x, rowptr, col, k, edge_weight, compete, position_bits, own, divisor, k_largest, spmm
+        )
+    return _k_largest(
+        x, rowptr, col, k, edge_weight, compete, position_bits, own, None, True, divisor
+    )
+
+
+def _k_largest(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    position_bits: int,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     x = x.contiguous()
     num_rows, channels = rowptr.numel() - 1, x.size(1)
     first = 0 if own is None else 1
-    shape = (num_rows, first + k, channels)
+    slots = first + k + (with_sum or last is not None)
+    shape = (num_rows, slots, channels)
     values = empty("the selected values [nodes, k, features]", shape, x)
     dtype = POSITION_DTYPES.get(position_bits, col.dtype)
     shape = (num_rows, k, channels)
     chosen = empty("the selected positions [nodes, k, features]", shape, x, dtype)
     if values.numel() == 0:
         return values, chosen
+    if last is not None:
+        values[:, -1].copy_(last)
 
     log_k = max(3, (k - 1).bit_length())
     log_t, width, part, registers = _tuning(log_k, channels)
@@ -73,26 +116,34 @@ def k_largest(
         "WEIGHTED": edge_weight is not None,
         "COMPETE": compete,
         "EXACT": x.dtype != torch.float32 and edge_weight is None,
+        "SUM": with_sum,
         "num_warps": 1,
         "maxnreg": registers,
     }
-    store = {"NODE_IDS": position_bits == 0, "OWN": first}
+    store = {
+        "NODE_IDS": position_bits == 0,
+        "OWN": first,
+        "SLOTS": slots,
+        "MEAN": divisor is not None,
+    }
+    divisor = x if divisor is None else divisor.contiguous()
     blocks = -(-channels // width)
     with _on(x):
         triton_select.select_rows[(num_rows, blocks)](
-            x, rowptr, col, weight, x if own is None else own.contiguous(), values, chosen,
-            channels, k, **select, **store,
+            x, rowptr, col, weight, x if own is None else own.contiguous(), divisor, values,
+            chosen, channels, k, **select, **store,
         )  # fmt: skip
         if longest > part:
             parts = long_rows(rowptr, part)
             shape = (parts.row.numel(), k, channels)
             partial = empty("the parts of long rows", shape, x, torch.int64)
+            sums = x.new_empty(parts.row.numel() if with_sum else 0, channels, dtype=torch.float32)
             triton_select.select_parts[(parts.row.numel(), blocks)](
-                x, rowptr, col, weight, parts.row, parts.first, partial, channels, k, **select
+                x, rowptr, col, weight, parts.row, parts.first, partial, sums, channels, k, **select
             )
             triton_select.merge_parts[(parts.long_row.numel(), -(-channels // 32))](
-                partial, parts.long_row, parts.ptr, rowptr, col, values, chosen, channels, k,
-                LOG_K=log_k, WIDTH=32, num_warps=1, **store,
+                partial, sums, divisor, parts.long_row, parts.ptr, rowptr, col, values, chosen,
+                channels, k, LOG_K=log_k, WIDTH=32, SUM=with_sum, num_warps=1, **store,
             )  # fmt: skip
     return values, chosen
 
@@ -135,23 +186,70 @@ def k_largest_grad_x(
     memory than `grad` itself, but at least 16 features at a time, below which memory is read in
     too small pieces. Atomics need no such memory, and the order of their sums is left to chance.
     """
-    grad = _selected(grad, chosen)
     channels = grad.size(2)
     if num_sources * channels == 0 or col.numel() == 0:
         return grad.new_zeros(num_sources, channels)
     if node_ids or backend.atomics_allowed():
         return _add(grad, chosen, rowptr, col, edge_weight, num_sources, node_ids)
-    at_once = max(16, grad.numel() // col.numel() // 16 * 16)
-    blocks = []
+    total = grad.new_empty(num_sources, channels)
+    selected = grad.size(0) * (first_slot(grad, chosen) + chosen.size(1)) * channels
+    _sum_messages(total, None, grad, None, chosen, rowptr, col, edge_weight, selected)
+    return total
+
+
+def add_grad_x(
+    total: Tensor,
+    columns: Tensor | None,
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    every: Tensor | None = None,
+) -> None:
+    """See `lgcn.ops.reference.add_grad_x`.
+
+    What is summed by columns already lies at each entry, so that `every` costs no reading of its
+    own. Sums go straight to their rows of `total`.
+    """
+    if backend.atomics_allowed() or grad.numel() == 0:
+        reference.add_by_columns(
+            total, columns, grad, chosen, rowptr, col, edge_weight, every,
+            k_largest_grad_x, spmm_grad_dense,
+        )  # fmt: skip
+    elif col.numel() > 0:
+        most = MESSAGES_PER_VALUE * grad.numel()
+        _sum_messages(total, columns, grad, every, chosen, rowptr, col, edge_weight, most, add=True)
+
+
+def _sum_messages(
+    total: Tensor,
+    rows: Tensor | None,
+    grad: Tensor,
+    every: Tensor | None,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    most: int,
+    *,
+    add: bool = False,
+) -> None:
+    """Sums the gradients of entries by columns, with at most `most` of them at a time.
+
+    Column j goes to row j of `total`, or to row rows[j].
+    """
+    grad, channels = grad.contiguous(), grad.size(2)
+    columns = transpose(rowptr, col, total.size(0) if rows is None else rows.numel())
+    at_once = max(16, most // col.numel() // 16 * 16)
     for first in range(0, channels, at_once):
-        message = _spread(grad, chosen, rowptr, col, first, min(at_once, channels - first))
-        blocks.append(_sum_columns(message, rowptr, col, edge_weight, num_sources))
-    return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
-
-
-def _selected(grad: Tensor, chosen: Tensor) -> Tensor:
-    """The gradient without what follows the selected values."""
-    return grad[:, : first_slot(grad, chosen) + chosen.size(1)].contiguous()
+        width = min(at_once, channels - first)
+        message = _spread(grad, chosen, rowptr, col, first, width, every)
+        _sum(
+            columns.colptr, None, columns.entry, edge_weight, columns.entry, message, True,
+            out=total[:, first : first + width], rows=rows, add=add,
+        )  # fmt: skip
+        del message  # before the next one is made
 
 
 def _add(
@@ -169,7 +267,7 @@ def _add(
     with _on(grad):
         triton_sum.add_selected[(rowptr.numel() - 1, -(-channels // 32))](
             grad.contiguous(), chosen, rowptr, col, grad if edge_weight is None else edge_weight,
-            total, channels, k, FIRST=grad.size(1) - k, WIDTH=32,
+            total, channels, k, FIRST=first_slot(grad, chosen), SLOTS=grad.size(1), WIDTH=32,
             WEIGHTED=edge_weight is not None, NODE_IDS=node_ids, num_warps=1,
         )  # fmt: skip
     return total.to(grad.dtype)
@@ -179,10 +277,9 @@ def k_largest_grad_weight(
     grad: Tensor, position: Tensor, x: Tensor, rowptr: Tensor, col: Tensor
 ) -> Tensor:
     """See `lgcn.ops.reference.k_largest_grad_weight`."""
-    grad = _selected(grad, position)
     if col.numel() == 0 or grad.numel() == 0:
         return grad.new_zeros(col.numel())
-    message = _spread(grad, position, rowptr, col, 0, grad.size(2))
+    message = _spread(grad.contiguous(), position, rowptr, col, 0, grad.size(2))
     return _dot(message, None, x, col)
 
 
@@ -204,15 +301,14 @@ def spmm_grad_dense(
     return _sum(columns.colptr, None, columns.row, value, columns.entry, grad)
 
 
-def _sum_columns(
-    message: Tensor, rowptr: Tensor, col: Tensor, edge_weight: Tensor | None, num_sources: int
-) -> Tensor:
-    columns = transpose(rowptr, col, num_sources)
-    return _sum(columns.colptr, None, columns.entry, edge_weight, columns.entry, message, True)
-
-
 def _spread(
-    grad: Tensor, chosen: Tensor, rowptr: Tensor, col: Tensor, first: int, width: int
+    grad: Tensor,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    first: int,
+    width: int,
+    every: Tensor | None = None,
 ) -> Tensor:
     """The gradient of every entry of the graph, features first to first + width."""
     message = empty("the gradients of all edges [edges, features]", (col.numel(), width), grad)
@@ -220,8 +316,9 @@ def _spread(
     block = 32
     with _on(grad):
         triton_sum.spread[(rowptr.numel() - 1, -(-width // block))](
-            grad.contiguous(), chosen, rowptr, message, grad.size(2), first, width, k,
-            FIRST=grad.size(1) - k, K=_power_of_two(k), T=32, WIDTH=block, num_warps=1,
+            grad, grad if every is None else every.contiguous(), chosen, rowptr, message,
+            grad.size(2), first, width, k, FIRST=first_slot(grad, chosen), SLOTS=grad.size(1),
+            K=_power_of_two(k), T=32, WIDTH=block, EVERY=every is not None, num_warps=1,
         )  # fmt: skip
     return message
 
@@ -234,14 +331,20 @@ def _sum(
     weight_at: Tensor | None,
     dense: Tensor,
     selected: bool = False,
+    *,
+    out: Tensor | None = None,
+    rows: Tensor | None = None,
+    add: bool = False,
 ) -> Tensor:
     """The sum over each row of ptr; `longest` is its number of entries if that is known.
 
-    `selected` says that zeros in `dense` were not selected and have no part in the sum.
+    `selected` says that zeros in `dense` were not selected and have no part in the sum. The sums
+    are written to the rows of `out`, or to those that `rows` names, or added to them.
     """
     num_rows, channels = ptr.numel() - 1, dense.size(1)
-    out = dense.new_empty(num_rows, channels)
-    if out.numel() == 0:
+    if out is None:
+        out = dense.new_empty(num_rows, channels)
+    if num_rows == 0 or channels == 0:
         return out
     dense = dense.contiguous()
     width = min(128, max(16, _power_of_two(channels)))
@@ -259,8 +362,9 @@ def _sum(
     blocks = -(-channels // width)
     with _on(dense):
         triton_sum.sum_rows[(num_rows, blocks)](
-            ptr, index, weight, weight_at, dense, ptr, ptr, out, channels, PARTS=False, **options
-        )
+            ptr, index, weight, weight_at, dense, ptr, ptr, out, ptr if rows is None else rows,
+            channels, out.stride(0), PARTS=False, ADD=add, MAPPED=rows is not None, **options,
+        )  # fmt: skip
         if longest is None or longest > SUM_PART:
             parts = long_rows(ptr, SUM_PART)
             if parts.row.numel() > 0:
@@ -268,12 +372,16 @@ def _sum(
                     parts.row.numel(), channels, dtype=torch.float32, device=dense.device
                 )
                 triton_sum.sum_rows[(parts.row.numel(), blocks)](
-                    ptr, index, weight, weight_at, dense, parts.row, parts.first, partial,
-                    channels, PARTS=True, **options,
+                    ptr, index, weight, weight_at, dense, parts.row, parts.first, partial, ptr,
+                    channels, channels, PARTS=True, ADD=False, MAPPED=False, **options,
                 )  # fmt: skip
                 every = torch.arange(parts.row.numel(), device=dense.device)
                 total = _sum(parts.ptr, None, every, None, None, partial)
-                out.index_copy_(0, parts.long_row.long(), total.to(out.dtype))
+                place = parts.long_row.long()
+                place = place if rows is None else rows[place]
+                if add:
+                    total = total + out[place]
+                out.index_copy_(0, place, total.to(out.dtype))
     return out
 
 

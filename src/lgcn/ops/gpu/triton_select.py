@@ -102,14 +102,20 @@ def _join(slots, tile, LOG: tl.constexpr, LOG_T: tl.constexpr, WIDTH: tl.constex
 
 
 @triton.jit
-def _exact_keys(x, col, weight, entry, inside, c, C, WEIGHTED: tl.constexpr):
-    """The keys of the features c of the neighbours at `entry`."""
+def _products(x, col, weight, entry, inside, c, C, WEIGHTED: tl.constexpr):
+    """The features c of the neighbours at `entry`, times their weights; zeros outside."""
     j = tl.load(col + entry, mask=inside, other=0).to(tl.int64)
     place = tl.max_contiguous(j * C + c, [1, c.shape[1]])  # see _select
     value = tl.load(x + place, mask=inside & (c < C), other=0.0).to(tl.float32)
     if WEIGHTED:
         value = value * tl.load(weight + entry, mask=inside, other=0.0).to(tl.float32)
-    return _order(value)
+    return value
+
+
+@triton.jit
+def _exact_keys(x, col, weight, entry, inside, c, C, WEIGHTED: tl.constexpr):
+    """The keys of the features c of the neighbours at `entry`."""
+    return _order(_products(x, col, weight, entry, inside, c, C, WEIGHTED))
 
 
 @triton.jit
@@ -182,11 +188,12 @@ def _take_in_left_out(
 def _select(
     x, col, weight, start, degree, c, C, k: tl.constexpr,
     LOG_K: tl.constexpr, LOG_T: tl.constexpr, WIDTH: tl.constexpr,
-    WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr,
+    WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
     """The K largest among `degree` neighbours, sorted: exact keys, and positions or -1.
 
     EXACT says that the lower bits of all values are zero, so that cutting them off loses nothing.
+    With SUM, the sum of all neighbours follows, which costs an addition per value that is read.
     """
     K: tl.constexpr = 1 << LOG_K
     T: tl.constexpr = 1 << LOG_T
@@ -200,9 +207,13 @@ def _select(
     packed = tl.full([K, WIDTH], NONE, tl.int32)
     left_out = tl.full([WIDTH], NONE, tl.int32)
     tiny = tl.full([WIDTH], 0xFFFFFFFF, tl.uint32)
+    total = tl.zeros([WIDTH], tl.float32)
     for first in range(0, degree, T):
         p = first + tl.arange(0, T)[:, None]
-        key = _exact_keys(x, col, weight, start + p, p < degree, c, C, WEIGHTED)
+        value = _products(x, col, weight, start + p, p < degree, c, C, WEIGHTED)
+        if SUM:
+            total += tl.sum(value, axis=0)
+        key = _order(value)
         if not EXACT:
             tiny = tl.minimum(tiny, tl.min((key - 1).to(tl.uint32, bitcast=True), axis=0))
         tile = _pack(key, p, low, (p < degree) & (c < C), COMPETE)
@@ -216,7 +227,7 @@ def _select(
         # The lower bits of the key of a negative number are ones, as are those of NaN.
         ones = (upper < 0) | (upper > 0x7F800000)
         exact = tl.where(chosen & ones, upper | low, upper)
-        return exact, tl.where(chosen, low - (packed & low), -1)
+        return exact, tl.where(chosen, low - (packed & low), -1), total
     # Every thread reads its own neighbour now. The hint, which is not true, keeps the threads
     # along the features; as nothing is said of alignment, none will load several at once.
     entry = tl.max_contiguous(start + low - (packed & low), [1, WIDTH])
@@ -234,13 +245,13 @@ def _select(
             upper, lower, tl.min(packed, axis=0)[None, :], x, col, weight, start, degree,
             bits, low, c, C, LOG_K, LOG_T, WIDTH, WEIGHTED, COMPETE,
         )  # fmt: skip
-    return upper | (lower >> bits), tl.where(chosen, low - (lower & low), -1)
+    return upper | (lower >> bits), tl.where(chosen, low - (lower & low), -1), total
 
 
 @triton.jit
 def _store(
     key, position, row, start, c, col, values, chosen, C, k: tl.constexpr,
-    LOG_K: tl.constexpr, NODE_IDS: tl.constexpr, OWN: tl.constexpr,
+    LOG_K: tl.constexpr, NODE_IDS: tl.constexpr, OWN: tl.constexpr, SLOTS: tl.constexpr,
 ):  # fmt: skip
     """Writes the first k slots of a row to the result."""
     s = tl.arange(0, 1 << LOG_K)[:, None]
@@ -249,9 +260,20 @@ def _store(
         entry = tl.max_contiguous(start + position, [1, c.shape[0]])  # see _select
         position = tl.load(col + entry, mask=(position >= 0) & inside, other=-1)
     value = _value(key).to(values.dtype.element_ty)
-    tl.store(values + (row * (k + OWN) + OWN + s) * C + c[None, :], value, mask=inside)
+    tl.store(values + (row * SLOTS + OWN + s) * C + c[None, :], value, mask=inside)
     position = position.to(chosen.dtype.element_ty)
     tl.store(chosen + (row * k + s) * C + c[None, :], position, mask=inside)
+
+
+@triton.jit
+def _store_total(
+    total, divisor, row, c, values, C, SLOTS: tl.constexpr, MEAN: tl.constexpr
+):  # fmt: skip
+    """Writes the sum of all neighbours to the last slot of a row; divided, with MEAN."""
+    if MEAN:
+        total = total / tl.load(divisor + row).to(tl.float32)
+    place = values + (row * SLOTS + SLOTS - 1) * C + c
+    tl.store(place, total.to(values.dtype.element_ty), mask=c < C)
 
 
 @triton.jit
@@ -266,10 +288,11 @@ def _features(WIDTH: tl.constexpr):
 
 @triton.jit
 def select_rows(
-    x, rowptr, col, weight, own, values, chosen, C, k: tl.constexpr,
+    x, rowptr, col, weight, own, divisor, values, chosen, C, k: tl.constexpr,
     LOG_K: tl.constexpr, LOG_T: tl.constexpr, PART: tl.constexpr, WIDTH: tl.constexpr,
     WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr,
-    NODE_IDS: tl.constexpr, OWN: tl.constexpr,
+    NODE_IDS: tl.constexpr, OWN: tl.constexpr, SLOTS: tl.constexpr, SUM: tl.constexpr,
+    MEAN: tl.constexpr,
 ):  # fmt: skip
     """Rows of at most PART neighbours, straight into the result."""
     row = tl.program_id(0).to(tl.int64)
@@ -278,20 +301,24 @@ def select_rows(
     degree = (tl.load(rowptr + row + 1).to(tl.int64) - start).to(tl.int32)
     if OWN:
         first = tl.load(own + row * C + c, mask=c < C)
-        tl.store(values + row * (k + 1) * C + c, first, mask=c < C)
+        tl.store(values + row * SLOTS * C + c, first, mask=c < C)
     if degree <= PART:
-        key, position = _select(
+        key, position, total = _select(
             x, col, weight, start, degree, c, C, k,
-            LOG_K, LOG_T, WIDTH, WEIGHTED, COMPETE, EXACT,
+            LOG_K, LOG_T, WIDTH, WEIGHTED, COMPETE, EXACT, SUM,
         )  # fmt: skip
-        _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN)
+        if SUM:
+            _store_total(total, divisor, row, c, values, C, SLOTS, MEAN)
+        _store(
+            key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN, SLOTS
+        )  # fmt: skip
 
 
 @triton.jit
 def select_parts(
-    x, rowptr, col, weight, part_row, part_first, partial, C, k: tl.constexpr,
+    x, rowptr, col, weight, part_row, part_first, partial, partial_sum, C, k: tl.constexpr,
     LOG_K: tl.constexpr, LOG_T: tl.constexpr, PART: tl.constexpr, WIDTH: tl.constexpr,
-    WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr,
+    WEIGHTED: tl.constexpr, COMPETE: tl.constexpr, EXACT: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
     """One part of a longer row: its k largest as 64-bit keys, exact key over reversed position."""
     part = tl.program_id(0).to(tl.int64)
@@ -300,10 +327,12 @@ def select_parts(
     first = tl.load(part_first + part).to(tl.int64)
     start = tl.load(rowptr + row).to(tl.int64) + first
     degree = tl.minimum(tl.load(rowptr + row + 1).to(tl.int64) - start, PART).to(tl.int32)
-    key, position = _select(
+    key, position, total = _select(
         x, col, weight, start, degree, c, C, k,
-        LOG_K, LOG_T, WIDTH, WEIGHTED, COMPETE, EXACT,
+        LOG_K, LOG_T, WIDTH, WEIGHTED, COMPETE, EXACT, SUM,
     )  # fmt: skip
+    if SUM:
+        tl.store(partial_sum + part * C + c, total, mask=c < C)
     slots = (key.to(tl.int64) << 32) | (0x7FFFFFFF - first - position)
     s = tl.arange(0, 1 << LOG_K)[:, None]
     inside = (s < k) & (c < C)[None, :]
@@ -312,8 +341,9 @@ def select_parts(
 
 @triton.jit
 def merge_parts(
-    partial, long_row, part_ptr, rowptr, col, values, chosen, C, k: tl.constexpr,
-    LOG_K: tl.constexpr, WIDTH: tl.constexpr, NODE_IDS: tl.constexpr, OWN: tl.constexpr,
+    partial, partial_sum, divisor, long_row, part_ptr, rowptr, col, values, chosen, C,
+    k: tl.constexpr, LOG_K: tl.constexpr, WIDTH: tl.constexpr, NODE_IDS: tl.constexpr,
+    OWN: tl.constexpr, SLOTS: tl.constexpr, SUM: tl.constexpr, MEAN: tl.constexpr,
 ):  # fmt: skip
     """Merges the sorted parts of a long row, one after the other."""
     K: tl.constexpr = 1 << LOG_K
@@ -327,11 +357,16 @@ def merge_parts(
     first_part = tl.load(part_ptr + number).to(tl.int64)
     last_part = tl.load(part_ptr + number + 1).to(tl.int64)
     slots = tl.full([K, WIDTH], LOWEST, tl.int64)
+    total = tl.zeros([WIDTH], tl.float32)
     for number_of_part in range(first_part, last_part):
         # From the part's number, which has 64 bits: a step of k * C might not fit into 32.
         part = partial + (number_of_part * k + rising) * C + c[None, :]
         slots = tl.maximum(slots, tl.load(part, mask=inside, other=LOWEST))
         slots = _merge(slots, LOG_K, WIDTH)
+        if SUM:
+            total += tl.load(partial_sum + number_of_part * C + c, mask=c < C, other=0.0)
+    if SUM:
+        _store_total(total, divisor, row, c, values, C, SLOTS, MEAN)
     key = (slots >> 32).to(tl.int32)
     position = tl.where(key == NONE, -1, 0x7FFFFFFF - (slots & 0x7FFFFFFF).to(tl.int32))
-    _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN)
+    _store(key, position, row, start, c, col, values, chosen, C, k, LOG_K, NODE_IDS, OWN, SLOTS)

@@ -12,14 +12,16 @@ import triton.language as tl
 
 @triton.jit
 def sum_rows(
-    ptr, index, weight, weight_at, dense, part_row, part_first, out, C,
+    ptr, index, weight, weight_at, dense, part_row, part_first, out, out_row, C, stride,
     PART: tl.constexpr, PARTS: tl.constexpr, T: tl.constexpr, WIDTH: tl.constexpr,
     WEIGHTED: tl.constexpr, INDIRECT: tl.constexpr, SELECTED: tl.constexpr,
+    ADD: tl.constexpr, MAPPED: tl.constexpr,
 ):  # fmt: skip
     """out[i] = sum of weight * dense[index] over the entries of row i, or of part i of a long row.
 
     The weight of entry e is weight[e], or weight[weight_at[e]] if INDIRECT. SELECTED says that a
-    zero in dense was not selected, and stays zero whatever the weight.
+    zero in dense was not selected, and stays zero whatever the weight. Rows of `out` are `stride`
+    apart. If MAPPED, row i goes to row out_row[i] of `out`; if ADD, it is added to what is there.
     """
     i = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
@@ -47,16 +49,24 @@ def sum_rows(
                 product = value * factor.to(tl.float32)[:, None]
                 value = tl.where(value == 0, 0.0, product) if SELECTED else product
             total += value
-        value = tl.sum(total, axis=0).to(out.dtype.element_ty)
-        tl.store(out + i * C + c, value, mask=c < C)
+        value = tl.sum(total, axis=0)
+        if MAPPED:
+            i = tl.load(out_row + i).to(tl.int64)
+        at = out + i * stride + c
+        if ADD:
+            value += tl.load(at, mask=c < C, other=0.0).to(tl.float32)
+        tl.store(at, value.to(out.dtype.element_ty), mask=c < C)
 
 
 @triton.jit
 def spread(
-    grad, chosen, rowptr, message, C, first_c, width, k: tl.constexpr, FIRST: tl.constexpr,
-    K: tl.constexpr, T: tl.constexpr, WIDTH: tl.constexpr,
+    grad, every, chosen, rowptr, message, C, first_c, width, k: tl.constexpr,
+    FIRST: tl.constexpr, SLOTS: tl.constexpr, K: tl.constexpr, T: tl.constexpr,
+    WIDTH: tl.constexpr, EVERY: tl.constexpr,
 ):  # fmt: skip
     """message[e] = the gradient of what was selected from entry e, zero for the other features.
+
+    If EVERY, `every` [rows, C] is added for each entry of the row, selected or not.
 
     `message` has the features from first_c to first_c + width. A position is selected at most
     once for a feature, so no two writes meet. The row is written T entries at a time, so that the
@@ -69,8 +79,12 @@ def spread(
     s = tl.arange(0, K)[:, None]
     inside = (s < tl.minimum(degree, k)) & (c < width)
     position = tl.load(chosen + (row * k + s) * C + first_c + c, mask=inside, other=-1).to(tl.int32)
-    value = tl.load(grad + (row * (k + FIRST) + FIRST + s) * C + first_c + c, mask=inside)
+    value = tl.load(grad + (row * SLOTS + FIRST + s) * C + first_c + c, mask=inside)
     zero = tl.zeros([T, WIDTH], message.dtype.element_ty)
+    if EVERY:
+        more = tl.load(every + row * C + first_c + c, mask=c < width, other=0.0).to(tl.float32)
+        zero = (zero.to(tl.float32) + more).to(message.dtype.element_ty)
+        value = (value.to(tl.float32) + more).to(message.dtype.element_ty)
     for first in range(0, degree, T):
         p = first + tl.arange(0, T)[:, None]
         tl.store(message + (start + p) * width + c, zero, mask=(p < degree) & (c < width))
@@ -108,7 +122,7 @@ def dot_entries(
 @triton.jit
 def add_selected(
     grad, chosen, rowptr, col, weight, grad_x, C, k: tl.constexpr, FIRST: tl.constexpr,
-    WIDTH: tl.constexpr, WEIGHTED: tl.constexpr, NODE_IDS: tl.constexpr,
+    SLOTS: tl.constexpr, WIDTH: tl.constexpr, WEIGHTED: tl.constexpr, NODE_IDS: tl.constexpr,
 ):  # fmt: skip
     """Adds the gradient of every selected value to the feature it came from, with atomics."""
     row = tl.program_id(0).to(tl.int64)
@@ -118,7 +132,7 @@ def add_selected(
     for s in range(tl.minimum(degree, k)):
         p = tl.load(chosen + (row * k + s) * C + c, mask=c < C, other=-1).to(tl.int64)
         found = p >= 0
-        value = tl.load(grad + (row * (k + FIRST) + FIRST + s) * C + c, mask=found, other=0.0)
+        value = tl.load(grad + (row * SLOTS + FIRST + s) * C + c, mask=found, other=0.0)
         value = value.to(tl.float32)
         if WEIGHTED:
             value = value * tl.load(weight + start + p, mask=found, other=0.0).to(tl.float32)
