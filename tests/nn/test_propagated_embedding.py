@@ -163,3 +163,15 @@ def test_repr_and_errors(random_graph: RandomGraph) -> None:
     graph = replace(random_graph(), x=None)
     with pytest.raises(ValueError, match=r"\[12, 4\], got \[12, 5\]"):
         PropagatedEmbedding(4, 3)(torch.ones(12, 5), graph)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_computes_the_same(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = LGCN(5, 3, hidden_channels=8, k=2, embedding="propagated", activation="relu").eval()
+    with_statistics(model.embedding)
+    expected = model(graph.x, graph)
+    on_gpu = graph.to("cuda")
+    found = model.cuda()(on_gpu.x, on_gpu)
+    torch.testing.assert_close(found.cpu(), expected, atol=1e-5, rtol=1e-4)
