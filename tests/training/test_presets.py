@@ -35,7 +35,7 @@ NEUTRAL = {
     *("scored_nodes", "graphs_per_batch", "nodes_per_batch"),
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
-    *("input_hops", "input_norm", "lgcl_dropout", "agreement_epochs"),
+    *("input_hops", "input_norm", "lgcl_dropout", "agreement_epochs", "recompute"),
     "baselines",
 }
 

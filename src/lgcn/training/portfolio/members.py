@@ -127,7 +127,14 @@ DEEP_GCN = Member(
     "residual",
     _residual("gcn", 12, lr=0.01, max_epochs=2000, patience=300),
 )
-DEEP_LGCL = Member("deep-lgcl", "residual-lgcl", "residual", _residual("lgcl", 8))
+DEEP_LGCL = Member(
+    "deep-lgcl",
+    "residual-lgcl",
+    "residual",
+    _residual("lgcl", 12, lr=0.01, weight_decay=0.0001, dropout=0.1),
+)
+# On many features a step takes long: last among equals.
+PROPAGATED = Member("propagated", "propagated", "propagated")
 MLP = Member(
     "mlp", "mlp", "residual", _residual("none", 2, hidden_channels=256, dropout=0.5, patience=100)
 )
@@ -176,8 +183,8 @@ def _structural(member: Member) -> Member:
 # Three orders: few labels, many labels, and neighbours that are seldom of one class.
 WITH_FEW = (
     *(FEW, NO_LGCL, MANY, GCN, LIGHT_MEAN, LIGHT_ATTENTION, SLOWER, BOOSTING, RESIDUAL_GCN),
-    *(LIGHT_MLP, RESIDUAL_MEAN, ATTENTION, _structural(BOOSTING), _structural(FEW), MLP),
-    *(WIDE, DEEP_GCN, DEEP_LGCL),
+    *(LIGHT_MLP, RESIDUAL_MEAN, PROPAGATED, ATTENTION, _structural(BOOSTING), _structural(FEW)),
+    *(MLP, WIDE, DEEP_GCN, DEEP_LGCL),
 )
 WITH_MANY = (
     *(MANY, FEW, RESIDUAL_MEAN, RESIDUAL_GCN, BOOSTING, ATTENTION, NO_LGCL, MLP),
@@ -185,7 +192,7 @@ WITH_MANY = (
     *(GCN, _structural(MANY), LIGHT_MEAN, LIGHT_ATTENTION),
 )
 DISAGREEING = (
-    *(MANY, DEEP_GCN, RESIDUAL_MEAN, _structural(BOOSTING), ATTENTION, FEW, DEEP_LGCL, BOOSTING),
+    *(MANY, DEEP_GCN, DEEP_LGCL, RESIDUAL_MEAN, _structural(BOOSTING), ATTENTION, FEW, BOOSTING),
     *(_structural(RESIDUAL_MEAN), GCN, MLP, RESIDUAL_GCN, NO_LGCL, _structural(MANY), LIGHT_MEAN),
     *(LIGHT_MLP, WIDE_MEAN, LIGHT_ATTENTION, WIDE),
 )
