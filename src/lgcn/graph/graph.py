@@ -23,7 +23,7 @@ from lgcn.graph.csr import (
 from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
 from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.ops.reference import row_of_entry
-from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, trust
+from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, transpose, trust
 from lgcn.utils.choices import Task
 
 if TYPE_CHECKING:
@@ -381,6 +381,31 @@ class Graph:
             make: Computes it from the adjacency.
         """
         return self._adjacency.once(("derived", key), make)
+
+    def reversed(self) -> Graph:
+        """Returns the graph whose edges go the other way, computed once.
+
+        Weights and features stay with their edges. Its degrees are the sums of its own rows, also
+        if `degree` was given, which counts the other direction.
+        """
+
+        def make() -> tuple[Graph, Tensor]:
+            rowptr, col = one_index_dtype(self.rowptr, self.col)
+            rowptr, col, entry = transpose(rowptr, col, self.num_nodes)
+            weight = None if self.edge_weight is None else self.edge_weight[entry.long()]
+            return Graph._trusted(rowptr, col, edge_weight=weight), entry.long()
+
+        learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        turned, entry = make() if learned else self.derived("reversed", make)
+        return replace(
+            self,
+            rowptr=turned.rowptr,
+            col=turned.col,
+            edge_weight=turned.edge_weight,
+            edge_attr=None if self.edge_attr is None else self.edge_attr[entry],
+            degree=None,
+            _adjacency=turned._adjacency,
+        )
 
     def adjacency_rows(
         self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False

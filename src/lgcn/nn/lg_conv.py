@@ -83,8 +83,9 @@ class LGConv(MessageLayer):
         self_loops: Make every node a neighbour of itself. (default: `False`)
         zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: `"pad"`)
         mean: Append the mean over all neighbours to the grid, which then has $k + 2$ positions: the
-            $k$ largest values say nothing about the others. With `rank="normalized"` it is the
-            sum, whose entries are normalised already. (default: `False`)
+            $k$ largest values say nothing about the others. It divides by the sum of the edge
+            weights without their signs. With `rank="normalized"` it is the sum, whose entries are
+            normalised already. (default: `False`)
         sum: Append the neighbours' sum in place of the mean, which also tells how many neighbours
             there are. (default: `False`)
         dropout: Dropout rate of the selected values, and between the two convolutions.
@@ -297,7 +298,7 @@ class LGConv(MessageLayer):
         # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
         if self.zeros == "compete":
             return adjacency.drop_weights(self.adj_dropout), mask
-        return drop_edges(adjacency, self.adj_dropout, mask), None
+        return drop_edges(adjacency, self.adj_dropout, mask, learned=self.learns_mask)
 
     def _mean(self, source: Tensor, adjacency: CSR, mask: Tensor | None) -> Tensor:
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(source.dtype)
@@ -305,7 +306,7 @@ class LGConv(MessageLayer):
         total = spmm(rowptr, col, masked, source)
         if self.sum or self.rank == "normalized":
             return total
-        weights = spmm(rowptr, col, weight, source.new_ones(source.size(0), 1))
+        weights = spmm(rowptr, col, weight.abs(), source.new_ones(source.size(0), 1))
         return total / torch.where(weights == 0, 1, weights)
 
     def convolve(self, grid: Tensor) -> Tensor:
@@ -340,8 +341,9 @@ class LGConv(MessageLayer):
             self._materialize(x.width)
         x.check_width(self.in_channels)
         return x.from_neighbours(
-            lambda near, own, adjacency: self.convolve(self.select(near, own, adjacency)),
+            lambda near, own, rows, mask=None: self.convolve(self.select(near, own, rows, mask)),
             self.adjacency_options,
+            factor=self.edge_factor,
             width=self.out_channels,
             # The grid, and about as much of what was chosen and of what the convolutions make.
             values=3 * self.grid_values(1),
