@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from lgcn.errors import UsageError
 from lgcn.nn.edge_factor import EdgeFactor
 from lgcn.nn.layerwise import layerwise
 from lgcn.nn.mapped_lg_conv import MappedLGConv
+from lgcn.nn.message_layer import MessageLayer
 from lgcn.nn.residual import ResidualLGCN
 
 RandomGraph = Callable[..., Graph]
@@ -44,6 +46,7 @@ def network(edge_channels: int = 3, **options: Any) -> ResidualLGCN:
     for module in model.modules():
         if isinstance(module, EdgeFactor):
             torch.nn.init.normal_(module.weight)
+            torch.nn.init.normal_(module.bias)
         if isinstance(module, MappedLGConv):
             torch.nn.init.normal_(module.lgcl.cnn.weight)
     return model
@@ -67,7 +70,8 @@ def dense_scores(model: ResidualLGCN, graph: Graph) -> Tensor:
             weight = one if graph.edge_weight is None else graph.edge_weight[e].double()
             factor = one
             if lgcl.edge_factor is not None:
-                factor = 1 + (graph.edge_attr[e].double() * lgcl.edge_factor.weight).sum()
+                learned = lgcl.edge_factor
+                factor = learned.bias[0] + (graph.edge_attr[e].double() * learned.weight).sum()
             messages[t].append((s, weight, factor, h[s]))
         if gcn:
             for i, row in enumerate(messages):
@@ -85,7 +89,7 @@ def dense_scores(model: ResidualLGCN, graph: Graph) -> Tensor:
             values = [w * f * v for _, w, f, v in row]
             nothing = torch.zeros(h.size(1)).double()
             total = sum(values, nothing)
-            norm = sum(float(w) for _, w, _, _ in row) or 1.0
+            norm = sum(abs(float(w)) for _, w, _, _ in row) or 1.0
             if model.aggregate == "mean":
                 out.append(total / norm)
             elif model.aggregate == "sum":
@@ -151,11 +155,11 @@ def test_it_is_the_slow_dense_network(
 def test_gradients_of_factors_are_right(random_graph: RandomGraph, options: dict[str, Any]) -> None:
     graph = random_attr(random_graph(6, 0.4, weighted=True))
     model = network(num_layers=1, norm="none", directions="both", **options)
-    factors = [m.weight for m in model.modules() if isinstance(m, EdgeFactor)]
-    assert len(factors) == 2
+    factors = [p for name, p in model.named_parameters() if "edge_factor" in name]
+    assert len(factors) == 4
 
     def run(x: Tensor, attr: Tensor, *weights: Tensor) -> Tensor:
-        names = [name for name, _ in model.named_parameters() if name.endswith("factor.weight")]
+        names = [name for name, _ in model.named_parameters() if "edge_factor" in name]
         changed = dict(zip(names, weights, strict=True))
         inputs = (x, replace(graph, edge_attr=attr))
         return torch.func.functional_call(model, changed, inputs)
@@ -190,8 +194,10 @@ def test_it_starts_as_the_network_without_edge_features(
     for module in model.modules():
         if isinstance(module, EdgeFactor):
             torch.nn.init.normal_(module.weight)
+            torch.nn.init.normal_(module.bias)
     model.reset_parameters()
-    assert all(not m.weight.any() for m in model.modules() if isinstance(m, EdgeFactor))
+    factors = [module for module in model.modules() if isinstance(module, EdgeFactor)]
+    assert all(not one.weight.any() and one.bias.tolist() == [1] for one in factors)
 
 
 def test_dropped_edges_take_their_factors_along(random_graph: RandomGraph) -> None:
@@ -345,3 +351,47 @@ def test_steps_that_read_edge_features_or_both_directions_are_not_captured() -> 
     assert ResidualLGCN(2, 2).can_capture
     assert not ResidualLGCN(2, 2, edge_channels=1).can_capture
     assert not ResidualLGCN(2, 2, directions="both").can_capture
+
+
+@pytest.mark.slow
+def test_onnx_runtime_gives_the_same(random_graph: RandomGraph, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    runtime = pytest.importorskip("onnxruntime")
+    graph = random_attr(random_graph())
+    for options in ({"aggregate": "lgcl"}, {"aggregate": "gcn"}):
+        model = network(directions="both", **options).float().eval()
+        weight = torch.rand(graph.num_edges)
+        inputs = (graph.x, graph.edge_index, weight, graph.edge_attr)
+        names = ["x", "edge_index", "edge_weight", "edge_attr"]
+        program = torch.onnx.export(model, inputs, dynamo=True, input_names=names)
+        assert program is not None
+        program.save(tmp_path / "model.onnx")
+        session = runtime.InferenceSession(tmp_path / "model.onnx")
+        values = {name: value.numpy() for name, value in zip(names, inputs, strict=True)}
+        (out,) = session.run(None, values)
+        torch.testing.assert_close(torch.from_numpy(out), model(*inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_a_masked_graph_is_refused_where_a_mask_could_not_follow(random_graph: RandomGraph) -> None:
+    graph = random_graph()
+    model = ResidualLGCN(5, 3, hidden_channels=4, num_layers=1, directions="both")
+    for module in model.modules():
+        if isinstance(module, MessageLayer):
+            module.explain = True
+    with pytest.raises(UsageError, match=r"edge mask .*directions='both'.*edge_index"):
+        model(graph.x, graph)
+
+
+@pytest.mark.parametrize("options", [one for one in EVERY if one["aggregate"] != "gcn"], ids=str)
+def test_signed_edge_weights_are_ranked_and_summed_with_their_signs(
+    random_graph: RandomGraph, options: dict[str, Any]
+) -> None:
+    graph = random_graph(weighted=True)
+    signed = graph.edge_weight * torch.where(torch.arange(graph.num_edges) % 3 == 0, -1, 1)
+    graph = replace(graph, edge_weight=signed)
+    model = network(0, norm="none", **options)
+    found = model(graph.x.double(), graph)
+    assert bool(found.isfinite().all())
+    if options["aggregate"] != "attention":  # which ignores weights
+        expected = dense_scores(model, graph)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)

@@ -25,6 +25,7 @@ from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjace
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, transpose, trust
 from lgcn.utils.choices import Task
+from lgcn.utils.memory import check_memory
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -390,6 +391,8 @@ class Graph:
         """
 
         def make() -> tuple[Graph, Tensor]:
+            if self.col.is_cpu:  # a store on disk may be larger
+                check_memory(16 * self.num_edges, f"the reversed edges of {self.name}")
             rowptr, col = one_index_dtype(self.rowptr, self.col)
             rowptr, col, entry = transpose(rowptr, col, self.num_nodes)
             weight = None if self.edge_weight is None else self.edge_weight[entry.long()]

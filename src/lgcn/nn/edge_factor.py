@@ -10,9 +10,11 @@ from lgcn.errors import UsageError
 
 
 class EdgeFactor(Module):
-    r"""The signed factor $1 + f_e \cdot a$ of an edge with the features $f_e$.
+    r"""The signed factor $b + f_e \cdot a$ of an edge with the features $f_e$.
 
-    It starts as one, so that a network starts as the one without edge features.
+    With $b = 1$ and $a = 0$ at the start, a network starts as the one without edge features. The
+    constant is learned, too: with a fixed one, a factor whose sign depends on a feature would need
+    a large $a$.
 
     Args:
         edge_channels: Features per edge.
@@ -26,17 +28,19 @@ class EdgeFactor(Module):
         super().__init__()
         self.edge_channels = edge_channels
         self.weight = Parameter(torch.zeros(edge_channels))
+        self.bias = Parameter(torch.ones(1))
 
     def reset_parameters(self) -> None:
         """Makes all factors one."""
         torch.nn.init.zeros_(self.weight)
+        torch.nn.init.ones_(self.bias)
 
     def forward(self, edge_attr: Tensor | None) -> Tensor:
         check_edge_channels(edge_attr, self.edge_channels)
         assert edge_attr is not None
         # In bfloat16, small changes of a factor around one would be lost.
         with torch.autocast(edge_attr.device.type, enabled=False):
-            factor: Tensor = 1 + edge_attr.to(self.weight.dtype) @ self.weight
+            factor: Tensor = self.bias + edge_attr.to(self.weight.dtype) @ self.weight
         return factor
 
     def __repr__(self) -> str:

@@ -290,14 +290,18 @@ class GraphWorkspace:
         rows = CSR(rowptr.to(self.device), col.to(self.device), weight)
         return (source, rows) if source.device == self.device else _gather(source, rows)
 
-    def entry_features(
-        self, start: int, stop: int, adjacency: AdjacencyOptions, reverse: bool
-    ) -> Tensor | None:
+    def factors(
+        self,
+        of_features: Callable[[Tensor | None], Tensor],
+        start: int,
+        stop: int,
+        adjacency: AdjacencyOptions,
+        reverse: bool,
+    ) -> Tensor:
         graph = self._graph(reverse)
-        if graph.edge_attr is None:
-            return None
         first, last = int(graph.rowptr[start]), int(graph.rowptr[stop])
-        found = graph.edge_attr[first:last].to(self.device)
+        attr = None if graph.edge_attr is None else graph.edge_attr[first:last].to(self.device)
+        found = of_features(attr)
         if not adjacency["self_loops"]:
             return found
         # An added entry has the weight one; the others are numbered from two.
@@ -305,8 +309,8 @@ class GraphWorkspace:
         rows = CSR(graph.rowptr, graph.col).rows(start, stop)
         looped = add_self_loops(rows._replace(weight=number), start).weight
         assert looped is not None
-        place = (looped - 2).to(self.device)  # the last row is that of added entries
-        return torch.cat([found, found.new_zeros(1, found.size(1))])[place]
+        place = (looped - 2).to(self.device)  # -1, the last, is that of added entries
+        return torch.cat([found, found.new_ones(1)])[place]
 
 
 class Counter:

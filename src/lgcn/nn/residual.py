@@ -122,10 +122,10 @@ class ResidualLGCN(Module):
         adj_dropout: Dropout rate of the adjacency's entries, or of the attention. (default: 0)
         input_scale: Factor by which the input features are multiplied. (default: 1)
         edge_channels: Features per edge (`lgcn.Graph.edge_attr`). Each layer learns a factor
-            $1 + f_e \cdot a$ of every edge from its features $f_e$, which may become negative. It
+            $b + f_e \cdot a$ of every edge from its features $f_e$, which may become negative. It
             multiplies a neighbour's values before they are ranked or summed; means still divide by
-            the sum of the edge weights. With $a = 0$ at the start, the network starts as the one
-            without edge features. Not for `"attention"`. (default: 0, they are not read)
+            the sum of the edge weights. With $b = 1$ and $a = 0$ at the start, the network starts
+            as the one without edge features. Not for `"attention"`. (default: 0, they are not read)
         directions: `"in"` for layers that read the sources of the edges into a node, as
             everywhere else. With `"both"`, each layer has a second convolution of its own for
             the targets of the edges out of it, and adds both. That is for directed graphs: where

@@ -88,10 +88,15 @@ class Workspace(Protocol):
         """What a block reads: features of neighbours, and the rows of the adjacency to them."""
         ...
 
-    def entry_features(
-        self, start: int, stop: int, adjacency: AdjacencyOptions, reverse: bool
-    ) -> Tensor | None:
-        """The edge features of these rows' entries; zeros for self-loops that were added."""
+    def factors(
+        self,
+        of_features: Callable[[Tensor | None], Tensor],
+        start: int,
+        stop: int,
+        adjacency: AdjacencyOptions,
+        reverse: bool,
+    ) -> Tensor:
+        """The factors of these rows' entries by their edge features; 1 for added self-loops."""
         ...
 
 
@@ -193,7 +198,7 @@ class Rows:
             own_rows = before.compute(start, stop)
             if factor is None:
                 return function(near, own_rows, rows)
-            mask = factor(work.entry_features(start, stop, adjacency, reverse))
+            mask = work.factors(factor, start, stop, adjacency, reverse)
             return function(near, own_rows, rows, mask)
 
         return Rows(work, compute, width, values, work.rowptr, name=self.name)

@@ -275,6 +275,15 @@ def check_several(graph: Graph, settings: Settings) -> None:
         )
 
 
+def check_one_direction(settings: Settings) -> None:
+    """Raises UsageError if a network reads both directions, of which a graph in parts has one."""
+    if getattr(settings.model, "directions", "in") == "both":
+        raise UsageError(
+            "directions=both needs the graph in one piece, got a graph in parts, which hold the "
+            "edges into their nodes alone: use the graph store, or train with directions=in"
+        )
+
+
 def _check_edge_features(graph: Graph, settings: Settings) -> None:
     attr, model = graph.edge_attr, settings.model
     if attr is None or getattr(model, "edge_features", None) == "none":

@@ -94,9 +94,6 @@ class ShardsWorkspace(GraphWorkspace):
             "into their nodes: use the graph itself, or train with directions=in"
         )
 
-    def entry_features(self, *_: Any) -> Tensor | None:
-        return None  # stores hold none
-
     def offsets(self, of_graph: Callable[[Graph], Tensor]) -> Any:
         return [of_graph(graph) for graph in self.graphs]
 
