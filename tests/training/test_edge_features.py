@@ -206,7 +206,7 @@ def test_models_without_edge_features_refuse_them(given: dict[str, Any], message
     [
         ("features", {}, "edge features"),
         ("signs", {}, "negative edge weights"),
-        ("directions", {"model": "residual", "directions": "both"}, "directions=both"),
+        ("directions", {"directions": "both"}, "directions=both"),
     ],
 )
 def test_a_portfolio_refuses_what_few_of_its_networks_read(
@@ -214,7 +214,7 @@ def test_a_portfolio_refuses_what_few_of_its_networks_read(
 ) -> None:
     from lgcn.training.portfolio import train_portfolio
 
-    settings = Settings.create(dataset="tables", max_trials=2, **given)
+    settings = Settings.create(dataset="tables", model="residual", max_trials=2, **given)
     with pytest.raises(UsageError, match=rf"time_limit and max_trials .*{message}.*model=residual"):
         train_portfolio(planted(kind), settings)
 

@@ -44,6 +44,7 @@ def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[s
         "node_ids": None if graph.node_ids is None else graph.node_ids[nodes.cpu().numpy()],
         "label_names": graph.label_names,
         "encoder": graph.encoder,
+        "edge_encoder": graph.edge_encoder,
         "name": graph.name,
     }
 
@@ -83,6 +84,7 @@ def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
         "n_id": torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
         "label_names": graphs[0].label_names,
         "encoder": graphs[0].encoder,
+        "edge_encoder": graphs[0].edge_encoder,
         "name": graphs[0].name,
         **parts,
     }

@@ -72,6 +72,7 @@ class Graph:
         label_names: Your names of the classes or labels. (default: their numbers)
         encoder: How `x` was encoded from the columns of a table. A trained model keeps it for new
             tables. (default: `x` was given as it is)
+        edge_encoder: The same for `edge_attr`. (default: it was given as it is)
         name: Shown in messages and results. (default: `"graph"`)
     """
 
@@ -94,6 +95,7 @@ class Graph:
     feature_scale: Tensor | None = None
     name: str = "graph"
     edge_attr: Tensor | None = None
+    edge_encoder: FeatureEncoder | None = None
     # What is derived from rowptr, col, edge_weight and degree: __post_init__ makes sure that it is
     # derived from these very tensors.
     _adjacency: Adjacency = field(default=None, repr=False)  # type: ignore[assignment]

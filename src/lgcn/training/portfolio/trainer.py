@@ -167,8 +167,8 @@ class _Portfolio:
         on_member: OnMember | None,
         before: EnsembleFile | None = None,
     ) -> None:
-        check_several(graph, settings)
         check_trainable(graph, settings)
+        check_several(graph, settings)
         self.graph = graph
         self.settings = settings
         self.run = run
