@@ -259,6 +259,8 @@ def test_both_directions_need_a_directed_graph() -> None:
     train(replace(labelled, edge_attr=torch.rand(labelled.num_edges, 1)), both)
     with pytest.raises(UsageError, match=r"directions=both cannot go with sampler=neighbors"):
         train(graph, both.replace(sampler="neighbors", training="subgraph"))
+    with pytest.raises(UsageError, match=r"directions=both cannot go with evaluate_on=neighbors"):
+        train(graph, both.replace(evaluate_on="neighbors"))
     with pytest.raises(UsageError, match=r"directions=both cannot go with keep_degree"):
         train(graph, both.replace(keep_degree=True, aggregate="gcn", training="subgraph"))
 

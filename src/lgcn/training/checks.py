@@ -309,11 +309,15 @@ def _check_edge_features(graph: Graph, settings: Settings) -> None:
 def _check_directions(graph: Graph, settings: Settings) -> None:
     if getattr(settings.model, "directions", "in") != "both":
         return
-    if settings.sampling.sampler == "neighbors":
-        raise UsageError(
-            "directions=both cannot go with sampler=neighbors, which samples the edges into a "
-            "node alone: use another sampler"
-        )
+    for name, value in (
+        ("sampler", settings.sampling.sampler),
+        ("evaluate_on", settings.evaluation.evaluate_on),
+    ):
+        if value == "neighbors":
+            raise UsageError(
+                f"directions=both cannot go with {name}=neighbors, which samples the edges into a "
+                f"node alone: use another {name}"
+            )
     if settings.sampling.keep_degree and settings.model.aggregate == "gcn":
         raise UsageError(
             "directions=both cannot go with keep_degree=true and aggregate=gcn: a sub-graph keeps "
