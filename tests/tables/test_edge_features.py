@@ -275,10 +275,26 @@ def test_a_model_that_does_not_read_edge_columns_is_refused_at_once(tmp_path: Pa
     from lgcn.datasets.graph_source import choose_source
     from lgcn.training.prepare import prepare_training
 
-    given = tables(tmp_path / "old", "p", 0)
-    source = choose_source(**given, label_column="label", edge_columns="trust", directed=True)
-    with pytest.raises(UsageError, match=r"model=lgcn does not read .* use model=residual"):
-        prepare_training({}, source=source, out=tmp_path / "run").train()
-    wrong = choose_source(**given, label_column="label", edge_columns="trusty", directed=True)
+    given = {"label_column": "label", "directed": True, **tables(tmp_path / "old", "p", 0)}
+    source = choose_source(**given, edge_columns="trust")
+    both = {"model": "residual", "directions": "both"}
+    for settings_, message in (
+        ({}, "model=lgcn does not read .*edge_columns.*: use model=residual"),
+        ({"model": "residual", "aggregate": "attention"}, "aggregate=attention does not read"),
+        ({"model": "residual", "time_limit": "1m"}, "time_limit and max_trials .*edge_columns"),
+        ({**both, "max_trials": 2, "edge_features": "none"}, "time_limit and max_trials"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            prepare_training(settings_, source=source, out=tmp_path / "run")
+    prepare_training({**both, "edge_features": "none"}, source=source, out=tmp_path / "run")
+    undirected = choose_source(**{**given, "directed": False})
+    with pytest.raises(UsageError, match=r"directions=both needs a directed graph.*directed=True"):
+        prepare_training(both, source=undirected, out=tmp_path / "run")
+    wrong = choose_source(**given, edge_columns="trusty")
     with pytest.raises(UsageError, match="edge_columns must be one of its columns, got 'trusty'"):
-        prepare_training({}, source=wrong, out=tmp_path / "run")
+        prepare_training({"model": "residual"}, source=wrong, out=tmp_path / "run")
+    atoms = pd.DataFrame({"graph": ["g"], "id": [1]})
+    with pytest.raises(UsageError, match=r"edge_columns"):
+        lgcn.load_dataset(
+            "graph_tables", edges=EDGES, graphs=atoms, nodes=atoms, edge_columns="kind"
+        )

@@ -12,7 +12,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import LGConv
-from lgcn.training.groups import GraphLGCNSettings
+from lgcn.training.edge_advice import check_reads_edges, needs_directed, refuse_several
 from lgcn.training.metric_names import FACTS
 from lgcn.training.metrics import METRICS
 from lgcn.training.settings import Settings
@@ -269,10 +269,7 @@ def check_several(graph: Graph, settings: Settings) -> None:
     elif getattr(settings.model, "directions", "in") == "both":
         what = "directions=both"
     if what:
-        raise UsageError(
-            f"time_limit and max_trials try several networks, most of which cannot read {what}: "
-            "use model=residual and leave them out"
-        )
+        raise refuse_several(what)
 
 
 def check_one_direction(settings: Settings) -> None:
@@ -289,17 +286,7 @@ def _check_edge_features(graph: Graph, settings: Settings) -> None:
     if attr is None or getattr(model, "edge_features", None) == "none":
         return
     what = f"the edge features (edge_attr) of {graph.name}"
-    if not model.reads_edge_features:
-        if hasattr(model, "edge_features"):
-            raise UsageError(
-                f"aggregate={model.aggregate} does not read {what}: choose another aggregate, or "
-                "train without them by edge_features=none"
-            )
-        others = "" if isinstance(model, GraphLGCNSettings) else "use model=residual, or "
-        raise UsageError(
-            f"model={model.name} does not read {what}: {others}leave them out, without "
-            "edge_columns or by dataclasses.replace(graph, edge_attr=None)"
-        )
+    check_reads_edges(model, what)
     if attr.size(1) == 0:
         raise UsageError(f"{what} must have at least one column, got none: use edge_attr=None")
     if attr.numel() <= CHECKED_VALUES and not all(map(math.isfinite, value_range(attr))):
@@ -328,10 +315,7 @@ def _check_directions(graph: Graph, settings: Settings) -> None:
     parts = ("rowptr", "col", "edge_weight", "edge_attr")
     pairs = [(getattr(turned, part), getattr(again, part)) for part in parts]
     if all(one is None or torch.equal(one, other) for one, other in pairs):
-        raise UsageError(
-            f"directions=both needs a directed graph, and every edge of {graph.name} counts both "
-            "ways: use directions=in, or read the edges with directed=True"
-        )
+        raise needs_directed(graph.name)
 
 
 def _check_weights(graph: Graph, settings: Settings | None) -> None:
