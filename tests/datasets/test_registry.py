@@ -96,6 +96,6 @@ def test_no_option_switches_the_checks_of_a_store_off(tmp_path: Path) -> None:
 def test_options_that_a_file_may_set_are_those_of_the_loaders() -> None:
     for dataset in DATASETS.values():
         known = set(dataset.options())
-        assert known - set(dataset.stored) <= {"root", "encoder", "label_names"}
+        assert known - set(dataset.stored) <= {"root", "encoder", "edge_encoder", "label_names"}
         assert set(dataset.stored) <= known
     assert "verify" not in DATASETS["store"].stored

@@ -1,5 +1,6 @@
 """Contributions add up to the score, for all networks, and mean what they say."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,6 +42,23 @@ def test_contributions_add_up_to_the_score_of_any_network(
     for added in (share.by_node, share.by_feature()):
         torch.testing.assert_close(added.sum(), score[0] - score[NO_FEATURES], **EXACT)
     torch.testing.assert_close(share.by_edge.sum(), score[0] - score[NO_EDGES], **EXACT)
+
+
+@pytest.mark.parametrize(
+    "options", [{"aggregate": "mean"}, {"aggregate": "sum"}, {"k": 3}], ids=str
+)
+def test_contributions_add_up_with_signed_edge_weights(options: dict[str, Any]):
+    model = build("residual", {"num_layers": 2, **options})
+    graph = random_graph(weights=True)
+    assert graph.edge_weight is not None
+    sign = torch.where(torch.arange(graph.num_edges) % 3 == 0, -1, 1)
+    graph = replace(graph, edge_weight=graph.edge_weight * sign)
+    found = NodeExplainer(model, graph).contributions(4, target=1)
+    whole = model(graph.features(), graph)[4]
+    torch.testing.assert_close(found.explained[0], odds(whole, 1).detach(), **EXACT)
+    (share,) = found.shares
+    difference = found.explained[0] - found.explained[NO_EDGES]
+    torch.testing.assert_close(share.by_edge.sum(), difference, **EXACT)
 
 
 @given(seed=st.integers(0, 9))

@@ -12,6 +12,8 @@ import lgcn
 from lgcn.errors import UsageError
 from lgcn.explain import NodeExplainer
 from lgcn.explain.pyg import LGCNExplainer
+from lgcn.nn.edge_factor import EdgeFactor
+from lgcn.nn.residual import ResidualLGCN
 
 from .networks import FEATURES, build, random_graph
 
@@ -125,3 +127,21 @@ def test_what_it_cannot_do_is_refused():
             model_config=config,
             edge_mask_type="object",
         )
+
+
+def test_networks_of_edge_features_and_both_directions_are_explained_by_masks():
+    graph = random_graph()
+    attr = torch.randn(graph.num_edges, 2)
+    options = {"hidden_channels": 8, "num_layers": 1, "norm": "none", "directions": "both"}
+    model = ResidualLGCN(FEATURES, 3, edge_channels=2, **options).double().eval()
+    for module in model.modules():
+        if isinstance(module, EdgeFactor):
+            torch.nn.init.normal_(module.weight)
+    x = graph.features()
+    found = explainer(model)(x, graph.edge_index, edge_attr=attr, index=4)
+    assert found.edge_mask.shape == (graph.num_edges,)
+    near = (graph.edge_index == 4).any(0)
+    assert bool(found.edge_mask[near].any())
+    assert not bool(found.edge_mask[~near].any())  # with one layer, in both directions
+    plain = ResidualLGCN(FEATURES, 3, **options).double().eval()
+    assert bool(explainer(plain)(x, graph.edge_index, index=4).edge_mask.any())

@@ -15,10 +15,11 @@ from lgcn.datasets.graph_source import choose_source
 from lgcn.errors import LGCNError
 from lgcn.graph import Graph
 from lgcn.inference.trained_run import TrainedRun
+from lgcn.service.explanations import explain
 from lgcn.service.field import hops, reached
 from lgcn.service.limits import Limits
 from lgcn.service.problems import RequestError
-from lgcn.service.schemas import Edge, NewNode, PredictRequest
+from lgcn.service.schemas import Edge, ExplainRequest, NewNode, PredictRequest
 from lgcn.service.served_run import ServedRun, model_name
 from lgcn.store.import_store import import_store
 from lgcn.training.prepare import prepare_training
@@ -358,3 +359,34 @@ def test_names_and_limits(tmp_path: Path) -> None:
     for wrong in ({"max_body": "much"}, {"timeout": 0}, {"queue": 0}, {"max_nodes": 1.5}):
         with pytest.raises(LGCNError, match=next(iter(wrong))):
             Limits(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "message"),
+    [
+        ({"edge_columns": "weight"}, {}, "reads edge features.*edge_features=none"),
+        ({}, {"directions": "both"}, "reads edges in both directions.*directions=in"),
+    ],
+    ids=str,
+)
+def test_networks_of_edge_features_or_both_directions_know_no_new_nodes(
+    tmp_path: Path, options: dict[str, Any], settings: dict[str, Any], message: str
+) -> None:
+    paths = write(tmp_path / "data", node_table()[["id", "width", "kind"]], edge_table())
+    source = choose_source(**paths, label_column="kind", directed=True, **options)
+    small = {"model": "residual", "num_layers": 1, "max_epochs": 2, "baselines": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prepare_training(small | settings, source=source, out=tmp_path / "run").train()
+        served = ServedRun(load_run(tmp_path / "run"))
+        served.warm_up()
+    new = PredictRequest(new_nodes=[NewNode(id="new", columns={"width": 1.0})])
+    known = PredictRequest(nodes=["p3"])
+    found, refused = served.predict([known, new])
+    assert not isinstance(found, RequestError)
+    assert found.rows[0]["node"] == "p3"
+    assert isinstance(refused, RequestError)
+    with pytest.raises(RequestError, match=f"new nodes cannot be predicted: .*{message}"):
+        raise refused
+    with pytest.raises(RequestError, match="cannot be explained"):
+        explain(served, ExplainRequest(node="p3"))

@@ -421,3 +421,11 @@ def test_a_huge_graph_among_small_ones_is_read_quickly() -> None:
     assert time.perf_counter() - start < 5
     assert graphs.num_nodes == size + 1500
     assert graphs.graph.num_edges == 2 * (size - 1 + 1000)
+
+
+def test_edge_features_of_whole_graphs_are_not_dropped_in_silence() -> None:
+    pyg = data(edge_attr=torch.ones(2, 3), x=torch.ones(3, 1))
+    for graphs in ([pyg] * 4, [Graph.from_pyg(pyg)] * 4):
+        with pytest.warns(UserWarning, match="edge_attr.* do not read"):
+            found = load_graphs(graphs, y=[0, 1, 0, 1])
+        assert found.graph.edge_attr is None

@@ -16,7 +16,7 @@ from lgcn.utils.progress import step_progress
 from lgcn.utils.sizes import format_memory
 
 
-@functools.partial(takes_tables, leave_out=("edges", *OF_WHOLE_GRAPHS))
+@functools.partial(takes_tables, leave_out=("edges", "edge_columns", *OF_WHOLE_GRAPHS))
 def import_(
     *,
     store: StoreFolder,

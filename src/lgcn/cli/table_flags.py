@@ -123,6 +123,13 @@ def _flags(
     weight_column: Annotated[
         str | None, _column("Column of the edge weights. Default: all 1.")
     ] = None,
+    edge_columns: Annotated[
+        Columns,
+        _column(
+            "A column of the edge table that is a feature of the edges, for --set model=residual. "
+            "Repeatable."
+        ),
+    ] = None,
     directed: Annotated[
         bool, _option("Only an edge's target learns from its source.", "--directed")
     ] = False,

@@ -211,7 +211,7 @@ DATASETS = {
         _from_tables,
         {
             **_TABLES,
-            "features": types.texts,
+            **dict.fromkeys(("features", "edge_columns"), types.texts),
             **dict.fromkeys(("header", "node_header"), types.flag_or_none),
             "labels_per_class": types.number_or_none,
             "unknown_nodes": types.text,

@@ -89,12 +89,12 @@ def add_up(entries: Entries, messages: Tensor) -> Tensor:
 
 
 def row_weights(entries: Entries, dtype: torch.dtype) -> Tensor:
-    """The sum of the weights in each row, 1 if it is zero; [rows, 1]."""
+    """The sum of the weights in each row without their signs, 1 if it is zero; [rows, 1]."""
     if entries.weight is None:
         total = entries.rowptr.diff().to(dtype)
     else:
         total = torch.zeros(entries.rowptr.numel() - 1, dtype=dtype).index_add(
-            0, entries.row, entries.weight.to(dtype)
+            0, entries.row, entries.weight.abs().to(dtype)
         )
     return torch.where(total == 0, 1, total)[:, None]
 

@@ -16,6 +16,7 @@ from lgcn.explain.neighbourhood import Neighbourhood, neighbourhood, num_hops, w
 from lgcn.explain.worlds import GRAPH_NETWORKS, NETWORKS, Statistics
 from lgcn.graph import Graph
 from lgcn.nn.batch_norm import BatchNorm
+from lgcn.nn.residual import ResidualLGCN
 from lgcn.nn.whole_graph import predict
 from lgcn.training.portfolio.ensemble import Ensemble, calibrated
 
@@ -107,11 +108,14 @@ def network_parts(
                 f"a {type(model).__name__} cannot be explained; an LGCN, a ResidualLGCN and an "
                 "ensemble with one of them can"
             )
+        why = not_explained(model)
+        if why:
+            raise UsageError(why)
         return [Part(model, graph, columns or Columns.of(graph.num_features))]
     total = sum(part.weight for part in model.parts)
     found = []
     for part in model.parts:
-        if isinstance(part.model, NETWORKS):
+        if isinstance(part.model, NETWORKS) and not not_explained(part.model):
             names = columns
             if part.spec.structure is not None or names is None:
                 names = Columns.of(
@@ -131,6 +135,23 @@ def network_parts(
     return sorted(found, key=lambda part: -part.weight)
 
 
+def not_explained(model: Module) -> str:
+    """Why a network of a kind that can be explained cannot; empty if it can."""
+    if not isinstance(model, ResidualLGCN):
+        return ""
+    if model.edge_channels:
+        return (
+            "a network that reads edge features cannot be explained: train with edge_features=none "
+            "to explain predictions"
+        )
+    if model.directions == "both":
+        return (
+            "a network with directions=both cannot be explained: train with directions=in to "
+            "explain predictions"
+        )
+    return ""
+
+
 def fixed_parts(model: Module, graph: Graph) -> list[Fixed]:
     """The models of an ensemble that cannot be explained."""
     if not isinstance(model, Ensemble):
@@ -143,7 +164,7 @@ def fixed_parts(model: Module, graph: Graph) -> list[Fixed]:
             calibrated(predict(part.model, part.spec.prepare(graph)), model.task, part.temperature),
         )
         for part in model.parts
-        if not isinstance(part.model, NETWORKS)
+        if not isinstance(part.model, NETWORKS) or not_explained(part.model)
     ]
 
 

@@ -15,6 +15,7 @@ from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
 from lgcn.errors import UsageError
 from lgcn.explain.explainer import NodeExplainer
+from lgcn.explain.parts import not_explained
 from lgcn.explain.worlds import NETWORKS
 from lgcn.graph import Graph
 from lgcn.training.model_spec import ModelSpec
@@ -74,7 +75,8 @@ class LGCNExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             raise UsageError("x and edge_index must be tensors: relations are not explained")
         number = torch.arange(x.size(0)) if index is None else torch.as_tensor(index)
         nodes = number.reshape(-1).cpu()
-        if isinstance(model, NETWORKS) and set(kwargs) <= {"edge_weight"}:
+        exact = isinstance(model, NETWORKS) and not not_explained(model)
+        if exact and set(kwargs) <= {"edge_weight"}:
             by_value, by_edge = self._exact(model, x, edge_index, target, nodes, **kwargs)
         else:
             by_value, by_edge = self._integrated(model, x, edge_index, target, nodes, kwargs)

@@ -69,11 +69,21 @@ class CSR(NamedTuple):
         """
         if p == 0:
             return self
+        return self.drop_edges_with(p, None)[0]
+
+    def drop_edges_with(self, p: float, values: Tensor | None) -> tuple[CSR, Tensor | None]:
+        """The same, and the rest of other values of the entries, which are not scaled.
+
+        Args:
+            p: Above 0.
+            values: One per entry; `None` for nothing.
+        """
         factor = dropout(torch.ones_like(self._weights()), p)
         kept = factor > 0
         before = torch.cat([kept.new_zeros(1, dtype=torch.long), kept.cumsum(0)])
         rowptr = before[self.rowptr.long()].to(self.rowptr.dtype)
-        return CSR(rowptr, self.col[kept], (self._weights() * factor)[kept])
+        rest = CSR(rowptr, self.col[kept], (self._weights() * factor)[kept])
+        return rest, None if values is None else values[kept]
 
     def _weights(self) -> Tensor:
         return self.values() if self.weight is None else self.weight

@@ -38,11 +38,13 @@ def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[s
         "x": None if graph.x is None else graph.features(nodes),
         **taken,
         "edge_weight": None if graph.edge_weight is None else graph.edge_weight[entry],
+        "edge_attr": None if graph.edge_attr is None else graph.edge_attr.index_select(0, entry),
         "degree": degree,
         "n_id": ids,
         "node_ids": None if graph.node_ids is None else graph.node_ids[nodes.cpu().numpy()],
         "label_names": graph.label_names,
         "encoder": graph.encoder,
+        "edge_encoder": graph.edge_encoder,
         "name": graph.name,
     }
 
@@ -52,7 +54,7 @@ def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
     sizes = torch.tensor([0] + [graph.num_nodes for graph in graphs])
     offsets = sizes.cumsum(0)
     parts: dict[str, Any] = {}
-    for key in ("x", *NODE_TENSORS, "edge_weight", "degree"):
+    for key in ("x", *NODE_TENSORS, "edge_weight", "edge_attr", "degree"):
         values = [getattr(graph, key) for graph in graphs]
         present = [value is not None for value in values]
         if key == "degree" and any(present):  # the other graphs have row sums
@@ -60,6 +62,9 @@ def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
             continue
         if any(present) and not all(present):
             raise ValueError(f"{key} must be given for all graphs or for none")
+        if key == "edge_attr" and len({value.shape[1:] for value in values if all(present)}) > 1:
+            widths = [graph.num_edge_features for graph in graphs]
+            raise ValueError(f"edge_attr must have as many columns in all graphs, got {widths}")
         if all(present):
             if key == "x":  # each graph may have its own feature_scale
                 values = [graph.features() for graph in graphs]
@@ -79,6 +84,7 @@ def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:
         "n_id": torch.cat(n_id) if all(i is not None for i in n_id) else None,  # type: ignore[arg-type]
         "label_names": graphs[0].label_names,
         "encoder": graphs[0].encoder,
+        "edge_encoder": graphs[0].edge_encoder,
         "name": graphs[0].name,
         **parts,
     }

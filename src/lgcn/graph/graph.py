@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lgcn.graph.adjacency import Adjacency
-from lgcn.graph.checks import check_sparse_features, covers
+from lgcn.graph.checks import check_edge_attr, check_sparse_features, covers
 from lgcn.graph.csr import (
     CSR,
     checked_nodes,
@@ -23,8 +23,9 @@ from lgcn.graph.csr import (
 from lgcn.graph.cut import NODE_TENSORS, concat_fields, subgraph_fields
 from lgcn.graph.pyg import adjacency_as_given, arguments_from_pyg, simple_adjacency, to_pyg
 from lgcn.ops.reference import row_of_entry
-from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, trust
+from lgcn.ops.structure import INDEX_DTYPES, check_layout, check_range, transpose, trust
 from lgcn.utils.choices import Task
+from lgcn.utils.memory import check_memory
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -56,6 +57,8 @@ class Graph:
             if unknown. See `task`. (default: none)
         train_mask, val_mask, test_mask: Boolean masks of nodes. (default: none)
         edge_weight: One weight per entry of `col`. (default: all one)
+        edge_attr: Features of the edges, floating-point numbers of shape [E, D], one row per entry
+            of `col`. `lgcn.nn.residual.ResidualLGCN` can learn from them. (default: none)
         degree: Degree of each node that the normalisation uses. A sub-graph keeps the degrees of
             the graph it was cut from. (default: the sum of the weights in each row)
         node_weight: Weight of each node in the loss of a batch, for start nodes that were not drawn
@@ -69,6 +72,7 @@ class Graph:
         label_names: Your names of the classes or labels. (default: their numbers)
         encoder: How `x` was encoded from the columns of a table. A trained model keeps it for new
             tables. (default: `x` was given as it is)
+        edge_encoder: The same for `edge_attr`. (default: it was given as it is)
         name: Shown in messages and results. (default: `"graph"`)
     """
 
@@ -90,6 +94,8 @@ class Graph:
     encoder: FeatureEncoder | None = None
     feature_scale: Tensor | None = None
     name: str = "graph"
+    edge_attr: Tensor | None = None
+    edge_encoder: FeatureEncoder | None = None
     # What is derived from rowptr, col, edge_weight and degree: __post_init__ makes sure that it is
     # derived from these very tensors.
     _adjacency: Adjacency = field(default=None, repr=False)  # type: ignore[assignment]
@@ -126,6 +132,8 @@ class Graph:
                 f"edge_weight must have one entry per entry of col ({self.col.numel()}), "
                 f"got shape {tuple(self.edge_weight.shape)}"
             )
+        if self.edge_attr is not None:
+            check_edge_attr(self.edge_attr, self.col)
         weight = self.sample_weight
         if weight is not None and (weight.dim() != 1 or not weight.is_floating_point()):
             raise ValueError(
@@ -160,14 +168,15 @@ class Graph:
         num_nodes: int | None = None,
         *,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
         directed: bool = False,
         **node_data: Any,
     ) -> Graph:
         """Creates a graph from PyG's [2, E] `edge_index` or a sparse adjacency.
 
         Like every function that makes a graph from a user's edges, it merges duplicate edges
-        (the largest weight wins), leaves out self-loops, and sorts each row by node number. For a
-        graph with duplicates or self-loops, see `as_given`.
+        (the largest weight wins, and edge features are averaged), leaves out self-loops, and sorts
+        each row by node number. For a graph with duplicates or self-loops, see `as_given`.
 
         Args:
             edge_index: Sources and targets in shape [2, E]; or a sparse tensor of shape
@@ -175,18 +184,22 @@ class Graph:
             num_nodes: Number of nodes. (default: the number of rows of `x`, else the largest
                 number in `edge_index` plus one)
             edge_weight: One weight per edge. (default: none)
+            edge_attr: Features of the edges, [E, D] or [E], finite. An edge that counts both ways
+                has them in both. (default: none)
             directed: Whether only an edge's target aggregates from its source. (default:
                 `False`, every edge counts both ways)
             **node_data: The other fields of `lgcn.Graph`.
         """
-        matrix = simple_adjacency(
+        matrix, edge_attr = simple_adjacency(
             edge_index,
             num_nodes,
             x=node_data.get("x"),
             edge_weight=edge_weight,
+            edge_attr=edge_attr,
             directed=directed,
         )
-        return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
+        node_data |= {"edge_weight": matrix.weight, "edge_attr": edge_attr}
+        return cls(matrix.rowptr, matrix.col, **node_data)
 
     @classmethod
     def as_given(
@@ -195,6 +208,7 @@ class Graph:
         num_nodes: int | None = None,
         *,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
         **node_data: Any,
     ) -> Graph:
         """Creates a graph of exactly the given edges, as a layer of PyG takes them.
@@ -203,16 +217,24 @@ class Graph:
         edges. This is what a layer such as `lgcn.LGConv` does with a raw `edge_index`.
 
         Args:
-            edge_index, num_nodes, edge_weight, **node_data: As in `from_edge_index`.
+            edge_index, num_nodes, edge_weight, edge_attr, **node_data: As in `from_edge_index`.
         """
-        matrix = adjacency_as_given(
-            edge_index, num_nodes, x=node_data.get("x"), edge_weight=edge_weight
+        matrix, edge_attr = adjacency_as_given(
+            edge_index,
+            num_nodes,
+            x=node_data.get("x"),
+            edge_weight=edge_weight,
+            edge_attr=edge_attr,
         )
-        return cls(matrix.rowptr, matrix.col, edge_weight=matrix.weight, **node_data)
+        node_data |= {"edge_weight": matrix.weight, "edge_attr": edge_attr}
+        return cls(matrix.rowptr, matrix.col, **node_data)
 
     @classmethod
     def from_pyg(cls, data: Data, name: str = "graph", *, directed: bool = False) -> Graph:
         """Creates a graph from PyG's `Data` or `Batch`.
+
+        Whole numbers in `edge_attr` become floating-point numbers: encode categories before, for
+        example with `torch.nn.functional.one_hot`.
 
         Args:
             data: With `edge_index` or `adj_t`.
@@ -239,6 +261,11 @@ class Graph:
     def num_features(self) -> int:
         """Number of features per node, 0 without `x`."""
         return 0 if self.x is None else self.x.size(1)
+
+    @property
+    def num_edge_features(self) -> int:
+        """Number of features per edge, 0 without `edge_attr`."""
+        return 0 if self.edge_attr is None else self.edge_attr.size(1)
 
     @property
     def task(self) -> Task:
@@ -357,6 +384,33 @@ class Graph:
             make: Computes it from the adjacency.
         """
         return self._adjacency.once(("derived", key), make)
+
+    def reversed(self) -> Graph:
+        """Returns the graph whose edges go the other way, computed once.
+
+        Weights and features stay with their edges. Its degrees are the sums of its own rows, also
+        if `degree` was given, which counts the other direction.
+        """
+
+        def make() -> tuple[Graph, Tensor]:
+            if self.col.is_cpu:  # a store on disk may be larger
+                check_memory(16 * self.num_edges, f"the reversed edges of {self.name}")
+            rowptr, col = one_index_dtype(self.rowptr, self.col)
+            rowptr, col, entry = transpose(rowptr, col, self.num_nodes)
+            weight = None if self.edge_weight is None else self.edge_weight[entry.long()]
+            return Graph._trusted(rowptr, col, edge_weight=weight), entry.long()
+
+        learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        turned, entry = make() if learned else self.derived("reversed", make)
+        return replace(
+            self,
+            rowptr=turned.rowptr,
+            col=turned.col,
+            edge_weight=turned.edge_weight,
+            edge_attr=None if self.edge_attr is None else self.edge_attr[entry],
+            degree=None,
+            _adjacency=turned._adjacency,
+        )
 
     def adjacency_rows(
         self, start: int, stop: int, *, normalize: bool = False, self_loops: bool = False

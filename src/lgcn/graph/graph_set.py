@@ -201,6 +201,7 @@ class GraphSet:
             col,
             x=None if graph.x is None else graph.features(nodes),
             edge_weight=of(graph.edge_weight, entries),
+            edge_attr=of(graph.edge_attr, entries),
             degree=of(graph.degree, nodes),
             ptr=new_ptr,
             n_id=nodes if graph.n_id is None else graph.n_id[nodes],

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgcn.graph.checks import given_edge_attr
 from lgcn.graph.csr import CSR, as_edge_index, check_edge_index, to_csr
 from lgcn.ops.reference import row_of_entry
 from lgcn.ops.structure import check_range
@@ -29,17 +30,21 @@ def simple_adjacency(
     *,
     x: Any = None,
     edge_weight: Tensor | None = None,
+    edge_attr: Tensor | None = None,
     directed: bool = False,
-) -> CSR:
-    """The adjacency of `lgcn.Graph.from_edge_index`, which describes the arguments."""
+) -> tuple[CSR, Tensor | None]:
+    """The adjacency and edge features of `lgcn.Graph.from_edge_index`, which has the arguments."""
     edge_index, num_nodes = _counted(edge_index, num_nodes, x)
-    if _is_sparse(edge_index):
+    sparse = _is_sparse(edge_index)
+    if edge_attr is not None:
+        edge_attr = given_edge_attr(edge_attr, edge_index.size(1), sparse=sparse)
+    if sparse:
         matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
         check_range(matrix.rowptr, matrix.col, num_nodes)
         edge_index = torch.stack([matrix.col.long(), row_of_entry(matrix.rowptr)])
         edge_weight = matrix.weight
     check_edge_index(edge_index, num_nodes, num_nodes, edge_weight)
-    return _simple_rows(edge_index, edge_weight, num_nodes, directed)
+    return _simple_rows(edge_index, edge_weight, edge_attr, num_nodes, directed)
 
 
 def adjacency_as_given(
@@ -48,10 +53,15 @@ def adjacency_as_given(
     *,
     x: Any = None,
     edge_weight: Tensor | None = None,
-) -> CSR:
-    """The adjacency of `lgcn.Graph.as_given`."""
+    edge_attr: Tensor | None = None,
+) -> tuple[CSR, Tensor | None]:
+    """The adjacency and edge features of `lgcn.Graph.as_given`."""
     edge_index, num_nodes = _counted(edge_index, num_nodes, x)
-    return to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+    matrix = to_csr(edge_index, num_nodes, num_nodes, edge_weight)
+    if edge_attr is not None:
+        edge_attr = given_edge_attr(edge_attr, edge_index.size(1), sparse=_is_sparse(edge_index))
+        edge_attr = edge_attr[edge_index[1].sort(stable=True).indices]  # the order of to_csr
+    return matrix, edge_attr
 
 
 def arguments_from_pyg(data: Data, keys: Sequence[str] = NODE_DATA) -> dict[str, Any]:
@@ -73,8 +83,10 @@ def arguments_from_pyg(data: Data, keys: Sequence[str] = NODE_DATA) -> dict[str,
         data = copy(data)  # PyG cannot count nodes in every integer type
         data.edge_index = adjacency
     edge_weight = None if sparse else data.get("edge_weight")
+    edge_attr = data.get("edge_attr")
     node_data = {key: data.get(key) for key in keys if data.get(key) is not None}
-    for key, value in {**node_data, "edge_weight": edge_weight}.items():
+    given = {**node_data, "edge_weight": edge_weight, "edge_attr": edge_attr}
+    for key, value in given.items():
         if not isinstance(value, Tensor | None):  # PyG takes numbers, lists and arrays, too
             raise ValueError(f"{key} must be a tensor, got {type(value).__name__}")
     y = node_data.get("y")
@@ -84,6 +96,7 @@ def arguments_from_pyg(data: Data, keys: Sequence[str] = NODE_DATA) -> dict[str,
         "edge_index": adjacency,
         "num_nodes": data.num_nodes,
         "edge_weight": edge_weight,
+        "edge_attr": edge_attr,
         **node_data,
     }
 
@@ -93,7 +106,7 @@ def to_pyg(graph: Graph) -> Data:
     data = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
     if graph.x is not None:
         data["x"] = graph.features()
-    keys = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "ptr", "n_id")
+    keys = ("y", "train_mask", "val_mask", "test_mask", "edge_weight", "edge_attr", "ptr", "n_id")
     for key in keys:
         if getattr(graph, key) is not None:
             data[key] = getattr(graph, key)
@@ -131,18 +144,27 @@ def _found_nodes(edge_index: Tensor) -> int:
     return largest + 1
 
 
-def _simple_rows(edge_index: Tensor, weight: Tensor | None, num_nodes: int, directed: bool) -> CSR:
-    """The sorted rows of the edges, or of the edges and their reverses.
+def _simple_rows(
+    edge_index: Tensor,
+    weight: Tensor | None,
+    attr: Tensor | None,
+    num_nodes: int,
+    directed: bool,
+) -> tuple[CSR, Tensor | None]:
+    """The sorted rows of the edges, or of the edges and their reverses, and the edge features.
 
-    Self-loops are left out. Duplicates are merged; the largest weight wins.
+    Self-loops are left out. Duplicates are merged; the largest weight wins, and features are
+    averaged, so that the order of the edges does not matter.
     """
     between = edge_index[0] != edge_index[1]
     edge_index = edge_index[:, between]
     weight = None if weight is None else weight[between]
+    attr = None if attr is None else attr[between]
     col, row = edge_index
     if not directed:
         row, col = torch.cat([edge_index, edge_index.flip(0)], dim=1)
         weight = None if weight is None else weight.repeat(2)
+        attr = None if attr is None else attr.repeat(2, 1)
     order = _sorted_order(row, col, num_nodes)
     row, col = row[order], col[order]
     new = torch.ones_like(row, dtype=torch.bool)
@@ -151,8 +173,23 @@ def _simple_rows(edge_index: Tensor, weight: Tensor | None, num_nodes: int, dire
         weight = weight[order]
         largest = weight.new_empty(int(new.sum()))
         weight = largest.scatter_reduce(0, new.cumsum(0) - 1, weight, "amax", include_self=False)
+    if attr is not None:
+        attr = merged_attr(attr[order], new.cumsum(0) - 1, int(new.sum()))
     rows = torch.arange(num_nodes + 1, device=row.device)
-    return CSR(torch.searchsorted(row[new], rows), col[new], weight)
+    return CSR(torch.searchsorted(row[new], rows), col[new], weight), attr
+
+
+def merged_attr(attr: Tensor, entry: Tensor, num_entries: int) -> Tensor:
+    """The mean of the features of all edges that became one entry of the adjacency.
+
+    Args:
+        attr: Features of edges, [E, D].
+        entry: The entry that each edge became.
+        num_entries: Number of entries, each of at least one edge.
+    """
+    count = torch.bincount(entry, minlength=num_entries).to(attr.dtype)
+    total = attr.new_zeros(num_entries, attr.size(1)).index_add(0, entry, attr)
+    return total / count.unsqueeze(1)
 
 
 def _sorted_order(row: Tensor, col: Tensor, num_nodes: int) -> Tensor:

@@ -189,7 +189,10 @@ class RunData:
         if source is None:
             graph = data["graph"]
         elif source.dataset in ("tables", "graph_tables"):
-            graph = source.load(encoder=self.run.encoder(), label_names=self.spec.label_names)
+            known: dict[str, Any] = {"encoder": self.run.encoder()}
+            if self.spec.edge_channels:
+                known["edge_encoder"] = self.run.edge_encoder()
+            graph = source.load(**known, label_names=self.spec.label_names)
         else:
             graph = source.load()
         if isinstance(graph, GraphSet):
@@ -302,7 +305,7 @@ class RunData:
             )
         if "nodes" not in options:
             raise UsageError(f"{self.run.folder} does not name its tables; give edges= and nodes=")
-        dropped = list(OF_FEATURES)  # the encoder knows
+        dropped = [*OF_FEATURES, "edge_columns"]  # the encoders know
         if labels is not None:
             dropped += _OF_TRAINING
         if labels is Labels.IF_PRESENT and not _has_labels(options):

@@ -18,6 +18,7 @@ from lgcn.inference.output_folder import check_output_folder, file_of_part
 from lgcn.inference.predictions import Written, write_predictions
 from lgcn.inference.shard_scores import check_shards_suffice, shard_embeddings, shard_scores
 from lgcn.inference.truth import Truth
+from lgcn.training.checks import check_one_direction
 from lgcn.training.scored_nodes import scored_nodes
 from lgcn.training.split_file import split_of
 from lgcn.utils.progress import OnProgress
@@ -46,6 +47,7 @@ class RunOnParts:
         self.run, self.parts = run, parts
         self.workers = Workers() if workers is None else workers
         check_shards_suffice(run.spec, f"the model of {run.folder}")
+        check_one_direction(run.settings)
         with together(self.workers, "reading the run"):
             self.model = run.model()
         self.workers.agree(

@@ -54,6 +54,11 @@ def check_shards_suffice(spec: ModelSpec, what: str) -> None:
         spec: What the model was built for.
         what: The model, for the message.
     """
+    if spec.edge_channels:
+        raise UsageError(
+            f"{what} reads edge features, which a graph in parts does not have. Use the graph of "
+            "its training, or train with edge_features=none"
+        )
     if spec.structure is not None:
         raise UsageError(
             f"{what} adds features that the edges of a whole graph give, which a graph in parts "

@@ -25,6 +25,7 @@ class GivenEdges:
         num_targets: Number of target nodes.
         num_sources: Number of source nodes.
         edge_weight: One weight per edge. (default: all one)
+        edge_attr: Features of the edges, [E, D]. (default: none)
     """
 
     def __init__(
@@ -33,7 +34,10 @@ class GivenEdges:
         num_targets: int,
         num_sources: int,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
     ) -> None:
+        self._given = (edge_index, edge_weight)
+        self.edge_attr = edge_attr
         source, target = edge_index = as_edge_index(edge_index)
         if torch.compiler.is_compiling():
             # The operators check the range of what they read when the traced program runs.
@@ -50,6 +54,12 @@ class GivenEdges:
         self._col = source[self._edge]
         self._weight = None if edge_weight is None else edge_weight[self._edge]
         self._made: dict[tuple[bool, bool], tuple[CSR, Tensor]] = {}
+
+    def reversed(self) -> GivenEdges:
+        """As `lgcn.Graph.reversed`."""
+        edge_index, edge_weight = self._given
+        nodes = self.num_nodes
+        return GivenEdges(edge_index.flip(0), nodes, nodes, edge_weight, self.edge_attr)
 
     def adjacency(self, *, normalize: bool = False, self_loops: bool = False) -> CSR:
         """As `lgcn.Graph.adjacency`. With `self_loops`, a spare row follows that of the last node.

@@ -11,7 +11,7 @@ import copy
 import re
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from torch.nn import Module
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
-from lgcn.graph.csr import CSR
+from lgcn.graph.csr import CSR, add_self_loops
 from lgcn.nn.rows import AdjacencyOptions, RowModel, Rows
 from lgcn.utils.out_of_memory import needs_memory
 from lgcn.utils.progress import OnProgress
@@ -170,6 +170,10 @@ class GraphWorkspace:
         self.block_bytes = block_bytes
         self.on_progress = on_progress
         self.step = ""
+        self.reverse = False
+        self._reversed: Graph | None = None
+        # Edge features are read, and brought to the device.
+        self.entry_bytes = ENTRY_BYTES + 16 * graph.num_edge_features
         self.num_rows = self.num_kept = self.total_rows = graph.num_nodes
         self._names = {layer: _readable(name) for name, layer in model.named_modules()}
 
@@ -189,7 +193,27 @@ class GraphWorkspace:
 
     @property
     def rowptr(self) -> Any:
+        if self.reverse:
+            return self._graph(True).rowptr
         return self.offsets(lambda graph: graph.rowptr)
+
+    def reversed(self) -> AbstractContextManager[None]:
+        return self._in_reverse()
+
+    @contextmanager
+    def _in_reverse(self) -> Iterator[None]:
+        self.reverse = True
+        try:
+            yield
+        finally:
+            self.reverse = False
+
+    def _graph(self, reverse: bool) -> Graph:
+        if not reverse:
+            return self.graph
+        if self._reversed is None:
+            self._reversed = self.graph.reversed()
+        return self._reversed
 
     def offsets(self, of_graph: Callable[[Graph], Tensor]) -> Any:
         """Row offsets, in the form that `blocks` takes.
@@ -244,7 +268,8 @@ class GraphWorkspace:
             row_bytes: Bytes that a row takes.
             offsets: Row offsets of a sparse matrix that a block reads. (default: none)
         """
-        return row_blocks_within(self.block_bytes, self.num_rows, row_bytes, offsets, ENTRY_BYTES)
+        entry_bytes = self.entry_bytes
+        return row_blocks_within(self.block_bytes, self.num_rows, row_bytes, offsets, entry_bytes)
 
     def source(self, matrix: Tensor) -> Tensor:
         """The matrix; on a GPU if it takes at most half of what is free there."""
@@ -254,12 +279,38 @@ class GraphWorkspace:
         return matrix
 
     def neighbours(
-        self, source: Tensor, start: int, stop: int, adjacency: AdjacencyOptions
+        self, source: Tensor, start: int, stop: int, adjacency: AdjacencyOptions, reverse: bool
     ) -> tuple[Tensor, CSR]:
-        rowptr, col, weight = self.read_adjacency(start, stop, adjacency)
+        if reverse:
+            read = self._graph(True).adjacency_rows(start, stop, **adjacency)
+        else:
+            read = self.read_adjacency(start, stop, adjacency)
+        rowptr, col, weight = read
         weight = None if weight is None else weight.to(self.device)
         rows = CSR(rowptr.to(self.device), col.to(self.device), weight)
         return (source, rows) if source.device == self.device else _gather(source, rows)
+
+    def factors(
+        self,
+        of_features: Callable[[Tensor | None], Tensor],
+        start: int,
+        stop: int,
+        adjacency: AdjacencyOptions,
+        reverse: bool,
+    ) -> Tensor:
+        graph = self._graph(reverse)
+        first, last = int(graph.rowptr[start]), int(graph.rowptr[stop])
+        attr = None if graph.edge_attr is None else graph.edge_attr[first:last].to(self.device)
+        found = of_features(attr)
+        if not adjacency["self_loops"]:
+            return found
+        # An added entry has the weight one; the others are numbered from two.
+        number = torch.arange(2, 2 + last - first, device=graph.col.device)
+        rows = CSR(graph.rowptr, graph.col).rows(start, stop)
+        looped = add_self_loops(rows._replace(weight=number), start).weight
+        assert looped is not None
+        place = (looped - 2).to(self.device)  # -1, the last, is that of added entries
+        return torch.cat([found, found.new_ones(1)])[place]
 
 
 class Counter:

@@ -99,8 +99,9 @@ class LGConv(MessageLayer):
         self_loops: Make every node a neighbour of itself. (default: `False`)
         zeros: How zeros take part in the selection, see `lgcn.k_largest`. (default: `"pad"`)
         mean: Append the mean over all neighbours to the grid, which then has $k + 2$ positions: the
-            $k$ largest values say nothing about the others. With `rank="normalized"` it is the
-            sum, whose entries are normalised already. (default: `False`)
+            $k$ largest values say nothing about the others. It divides by the sum of the edge
+            weights without their signs. With `rank="normalized"` it is the sum, whose entries are
+            normalised already. (default: `False`)
         sum: Append the neighbours' sum in place of the mean, which also tells how many neighbours
             there are. (default: `False`)
         dropout: Dropout rate of the selected values, and between the two convolutions.
@@ -363,7 +364,7 @@ class LGConv(MessageLayer):
         # If zeros compete, an entry of weight zero is not selected; otherwise it could be.
         if self.zeros == "compete":
             return adjacency.drop_weights(self.adj_dropout), mask
-        return drop_edges(adjacency, self.adj_dropout, mask), None
+        return drop_edges(adjacency, self.adj_dropout, mask, learned=self.learns_mask)
 
     def neighbour_mean(self, source: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
         """The mean of the neighbours, or their sum, as the grid has it at its end."""
@@ -382,7 +383,7 @@ class LGConv(MessageLayer):
             weights = (rowptr[1:] - rowptr[:-1]).to(source.dtype).unsqueeze(1)
         else:
             ones = source.new_ones(source.size(0), 1)
-            weights = spmm(rowptr, col, weight.to(source.dtype), ones)
+            weights = spmm(rowptr, col, weight.abs().to(source.dtype), ones)
         return torch.where(weights == 0, 1, weights)
 
     def convolve(self, grid: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
@@ -437,8 +438,9 @@ class LGConv(MessageLayer):
             self._materialize(x.width)
         x.check_width(self.in_channels)
         return x.from_neighbours(
-            lambda near, own, adjacency: self.convolve(self.select(near, own, adjacency)),
+            lambda near, own, rows, mask=None: self.convolve(self.select(near, own, rows, mask)),
             self.adjacency_options,
+            factor=self.edge_factor,
             width=self.out_channels,
             # The grid, and about as much of what was chosen and of what the convolutions make.
             values=3 * self.grid_values(1),

@@ -12,6 +12,7 @@ from torch_geometric.nn import MessagePassing
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.graph.csr import CSR
+from lgcn.nn.edge_factor import EdgeFactor
 from lgcn.nn.edges import Edges, GivenEdges, edge_of_entry
 from lgcn.nn.rows import AdjacencyOptions, RowLayer
 from lgcn.ops.plain import exports_to_onnx
@@ -32,6 +33,7 @@ class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(aggr=None)
+        self.edge_factor: EdgeFactor | None = None  # of a network that reads edge features
 
     @property
     def adjacency_options(self) -> AdjacencyOptions:
@@ -63,16 +65,31 @@ class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
         """Does nothing: PyG would write a file of code for a `propagate` that is not called."""
 
     def entry_mask(self, edges: Edges | CSR) -> Tensor | None:
-        """The factor of each entry of the adjacency, `None` if nobody masks edges.
+        """The factor of each entry of the adjacency, `None` if all are one.
+
+        It is that of the mask, if somebody masks edges, times what the layer learnt from the
+        features of the edges, if it reads any.
 
         Args:
             edges: What the layer was called with. For a `CSR`, the mask follows its entries.
         """
+        learned: Tensor | None = None
+        if self.edge_factor is not None:
+            learned = self.edge_factor(None if isinstance(edges, CSR) else edges.edge_attr)
         if not self._explain or self._edge_mask is None:
-            return None
+            if learned is None:
+                return None
+            if isinstance(edges, Graph) and not self.adjacency_options["self_loops"]:
+                return learned  # the entries are the edges
+            return self._of_entries(learned, edges)
         mask: Any = self._edge_mask
         if self._apply_sigmoid:
             mask = mask.sigmoid()
+        return self._of_entries(mask, edges, learned)
+
+    def _of_entries(
+        self, mask: Tensor, edges: Edges | CSR, learned: Tensor | None = None
+    ) -> Tensor:
         if isinstance(edges, CSR):
             edge, count = None, edges.col.numel()
         else:
@@ -82,9 +99,15 @@ class MessageLayer(RowLayer, MessagePassing):  # type: ignore[misc]
             raise ValueError(
                 f"an edge mask must have one entry per edge ({count}), got shape {list(mask.shape)}"
             )
+        mask = mask if learned is None else mask * learned
         # Entry -1, the last one, is that of self-loops that were added.
         factor: Tensor = mask if edge is None else torch.cat([mask, mask.new_ones(1)])[edge]
         return factor
+
+    @property
+    def learns_mask(self) -> bool:
+        """Whether `entry_mask` gives factors that are learnt from edge features, and no others."""
+        return self.edge_factor is not None and not self._explain
 
     def check_blocks(self) -> None:
         """Raises UsageError if the edges are masked."""
@@ -99,18 +122,22 @@ def times(adjacency: CSR, mask: Tensor | None) -> CSR:
     return CSR(adjacency.rowptr, adjacency.col, adjacency.values(mask.dtype) * mask)
 
 
-def drop_edges(adjacency: CSR, p: float, mask: Tensor | None) -> CSR:
+def drop_edges(
+    adjacency: CSR, p: float, mask: Tensor | None, *, learned: bool
+) -> tuple[CSR, Tensor | None]:
     """The adjacency without some of its entries, for a layer whose zeros could be selected.
 
-    Raises ValueError if the number of entries must stay the same: for a mask, or for an export.
+    The mask of the rest comes with it. Raises ValueError if the number of entries must stay the
+    same: for a mask that was given, or for an export.
 
     Args:
         adjacency: The adjacency.
         p: The rate at which entries are removed, the layer's `adj_dropout`.
-        mask: The factors of its entries, `None` if nobody masks them.
+        mask: The factors of its entries, `None` if all are one.
+        learned: Whether the mask is made of edge features alone, which may have fewer entries.
     """
     for what, done in (
-        ("masked", mask is not None),
+        ("masked", mask is not None and not learned),
         ("exported", torch.compiler.is_exporting()),
     ):
         if done:
@@ -118,11 +145,15 @@ def drop_edges(adjacency: CSR, p: float, mask: Tensor | None) -> CSR:
                 f"adj_dropout ({p}) removes edges in training, so the layer cannot be {what}: "
                 "call eval() first"
             )
-    return adjacency.drop_edges(p)
+    return adjacency.drop_edges_with(p, mask)
 
 
 def as_edges(
-    model: Module, x: Tensor, edge_index: Edges | Tensor, edge_weight: Tensor | None
+    model: Module,
+    x: Tensor,
+    edge_index: Edges | Tensor,
+    edge_weight: Tensor | None,
+    edge_attr: Tensor | None = None,
 ) -> Edges:
     """The edges that a network was called with, as its layers take them.
 
@@ -131,14 +162,17 @@ def as_edges(
         x: Node features.
         edge_index: A graph, which is returned; PyG's [2, E] tensor; or a sparse adjacency.
         edge_weight: Edge weights, if `edge_index` is a tensor.
+        edge_attr: Features of the edges, if `edge_index` is a tensor. (default: none)
     """
     if isinstance(edge_index, (Graph, GivenEdges)):
         if edge_weight is not None:
             raise ValueError("edge_weight must be None with a Graph, which holds its own weights")
+        if edge_attr is not None:
+            raise ValueError("edge_attr must be None with a Graph, which holds its own features")
         return edge_index
     if needs_tracing(edge_index, model, x):
-        return GivenEdges(edge_index, x.size(0), x.size(0), edge_weight)
-    return Graph.as_given(edge_index, x.size(0), edge_weight=edge_weight)
+        return GivenEdges(edge_index, x.size(0), x.size(0), edge_weight, edge_attr)
+    return Graph.as_given(edge_index, x.size(0), edge_weight=edge_weight, edge_attr=edge_attr)
 
 
 def needs_tracing(edge_index: Tensor, model: Module, x: Tensor) -> bool:

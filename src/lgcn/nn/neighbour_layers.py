@@ -56,7 +56,11 @@ class NeighbourLayer(MessageLayer):
         width = self.out_channels
         mapped = x.stored().then(lambda block: block @ self.weight, width=width, values=width)
         return mapped.stored("linear").from_neighbours(
-            self.mix, self.adjacency_options, width=width, values=3 * width
+            self.mix,
+            self.adjacency_options,
+            factor=self.edge_factor,
+            width=width,
+            values=3 * width,
         )
 
     def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
@@ -91,7 +95,7 @@ class NormalizedSum(NeighbourLayer):
 class NeighbourMean(NeighbourLayer):
     r"""The weighted mean over neighbours, as in
     ["Inductive Representation Learning on Large Graphs"](https://arxiv.org/abs/1706.02216); zero
-    for a node without neighbours.
+    for a node without neighbours. It divides by the sum of the weights without their signs.
     """
 
     adjacency_options: ClassVar[AdjacencyOptions] = {"normalize": False, "self_loops": False}
@@ -100,8 +104,8 @@ class NeighbourMean(NeighbourLayer):
         if self.training:
             adjacency = adjacency.drop_weights(self.adj_dropout)
         rowptr, col, weight = adjacency.rowptr, adjacency.col, adjacency.values(near.dtype)
-        weights = spmm(rowptr, col, weight, near.new_ones(near.size(0), 1))
-        masked = weight if mask is None else weight * mask
+        weights = spmm(rowptr, col, weight.abs(), near.new_ones(near.size(0), 1))
+        masked = weight if mask is None else weight * mask.to(weight.dtype)
         return spmm(rowptr, col, masked, near) / torch.where(weights == 0, 1, weights)
 
 
@@ -128,7 +132,8 @@ class NeighbourMax(NeighbourLayer):
 
     def mix(self, near: Tensor, own: Tensor, adjacency: CSR, mask: Tensor | None = None) -> Tensor:
         if self.training and self.adj_dropout > 0:
-            adjacency, mask = drop_edges(adjacency, self.adj_dropout, mask), None
+            learned = self.learns_mask
+            adjacency, mask = drop_edges(adjacency, self.adj_dropout, mask, learned=learned)
         rowptr, col, weight = times(adjacency, mask)
         weight = None if weight is None else weight.to(near.dtype)
         return k_largest_values(near, rowptr, col, 1, edge_weight=weight).squeeze(1)

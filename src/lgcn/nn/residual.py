@@ -7,18 +7,21 @@ from torch import Tensor
 from torch.nn import Identity, LayerNorm, Linear, Module, ModuleList
 
 from lgcn.errors import UsageError
+from lgcn.graph import Graph
 from lgcn.nn.batch_norm import BatchNorm
+from lgcn.nn.edge_factor import EdgeFactor
 from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.lg_conv import LGConv
 from lgcn.nn.mapped_lg_conv import MappedLGConv
-from lgcn.nn.message_layer import as_edges
+from lgcn.nn.message_layer import MessageLayer, as_edges
 from lgcn.nn.neighbour_layers import Attention, NeighbourMax, neighbour_layer
 from lgcn.nn.rows import Matrix, RowLayer, Rows, row_wise
 from lgcn.ops.dropout import dropout as drop
 
 Aggregation = Literal["lgcl", "mean", "max", "sum", "gcn", "attention", "none"]
 AGGREGATIONS = ("lgcl", "mean", "max", "sum", "gcn", "attention", "none")
+NO_FACTORS = ("attention", "none")  # these cannot read edge features
 
 
 class ResidualLayer(RowLayer):
@@ -29,11 +32,20 @@ class ResidualLayer(RowLayer):
         conv: The layer that reads neighbours; `None` for none.
         norm: `"batch"`, `"layer"` or `"none"`.
         residual: Whether to add $X W + b$. Without `conv`, it is always there.
+        reverse: A second one, which reads the reversed graph, and is added. (default: none)
     """
 
-    def __init__(self, channels: int, conv: Module | None, norm: str, residual: bool) -> None:
+    def __init__(
+        self,
+        channels: int,
+        conv: Module | None,
+        norm: str,
+        residual: bool,
+        reverse: Module | None = None,
+    ) -> None:
         super().__init__()
         self.conv = conv
+        self.reverse = reverse
         self.linear = Linear(channels, channels) if residual or conv is None else None
         self.norm: Any = Identity()
         if norm == "batch":
@@ -43,23 +55,31 @@ class ResidualLayer(RowLayer):
 
     def reset_parameters(self) -> None:
         """Draws new weights."""
-        for module in (self.conv, self.linear, self.norm):
+        for module in (self.conv, self.reverse, self.linear, self.norm):
             if module is not None and not isinstance(module, Identity):
                 reset: Any = module.reset_parameters
                 reset()
+        for module in self.modules():
+            if isinstance(module, EdgeFactor):
+                module.reset_parameters()
 
-    def forward(self, x: Tensor, graph: Edges) -> Tensor:
+    def forward(self, x: Tensor, graph: Edges, turned: Edges | None = None) -> Tensor:
         if self.conv is None:
             assert self.linear is not None
             out: Tensor = self.linear(x)
         else:
             out = self.conv(x, graph)
+            if self.reverse is not None:
+                out = out + self.reverse(x, turned)
             if self.linear is not None:
                 out = out + self.linear(x)
         return F.relu(self.norm(out))
 
     def rows(self, x: Rows) -> Rows:
         out = x if self.conv is None else self.conv(x)
+        if self.reverse is not None:
+            with x.work.reversed():
+                out = out.plus(self.reverse(x))
         if self.linear is not None:
             mapped = x.then(self.linear, values=x.width)
             out = mapped if self.conv is None else out.plus(mapped)
@@ -103,6 +123,15 @@ class ResidualLGCN(Module):
         input_scale: Factor by which the input features are multiplied. (default: 1)
         recompute: Make the grids of LGCLs again in the backward pass in place of keeping them, so
             that memory does not grow with depth times k, see `lgcn.LGConv`. (default: `False`)
+        edge_channels: Features per edge (`lgcn.Graph.edge_attr`). Each layer learns a factor
+            $b + f_e \cdot a$ of every edge from its features $f_e$, which may become negative. It
+            multiplies a neighbour's values before they are ranked or summed; means still divide by
+            the sum of the edge weights. With $b = 1$ and $a = 0$ at the start, the network starts
+            as the one without edge features. Not for `"attention"`. (default: 0, they are not read)
+        directions: `"in"` for layers that read the sources of the edges into a node, as
+            everywhere else. With `"both"`, each layer has a second convolution of its own for
+            the targets of the edges out of it, and adds both. That is for directed graphs: where
+            every edge counts both ways, both read the same. (default: `"in"`)
 
     Shapes:
         - **input:** node features $(N, C)$, dense or sparse CSR, and the graph
@@ -129,43 +158,60 @@ class ResidualLGCN(Module):
         adj_dropout: float = 0.0,
         input_scale: float = 1.0,
         recompute: bool = False,
+        edge_channels: int = 0,
+        directions: Literal["in", "both"] = "in",
     ) -> None:
         super().__init__()
         for name, value, known in (
+            ("directions", directions, ("in", "both")),
             ("aggregate", aggregate, AGGREGATIONS),
             ("cnn", cnn, ("single", "depthwise")),
             ("norm", norm, ("batch", "layer", "none")),
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        if edge_channels and aggregate in NO_FACTORS:
+            raise ValueError(
+                f"edge_channels must be 0 with aggregate={aggregate!r}, which has no sums or "
+                f"selections to weight, got {edge_channels}: choose another aggregate"
+            )
+        if directions == "both" and aggregate == "none":
+            raise ValueError("directions must be 'in' with aggregate='none', which reads no edges")
         self.aggregate = aggregate
+        self.edge_channels = edge_channels
+        self.directions = directions
         self.dropout = dropout
         self.embedding = GCNLayer(
             in_channels, hidden_channels, "none", dropout=input_dropout, scale=input_scale
         )
         self.layers = ModuleList()
         for _ in range(num_layers):
-            conv: Module | None = None
-            if aggregate == "lgcl":
-                options: dict[str, Any] = {
-                    "mean": mean,
-                    "dropout": lgcl_dropout,
-                    "adj_dropout": adj_dropout,
-                    "recompute": recompute,
-                }
-                if cnn == "depthwise":
-                    conv = MappedLGConv(hidden_channels, hidden_channels, k, **options)
-                else:
-                    conv = LGConv(hidden_channels, hidden_channels, k, cnn, **options)
-            elif aggregate != "none":
-                conv = neighbour_layer(
-                    aggregate,
-                    hidden_channels,
-                    hidden_channels,
-                    heads=heads,
-                    adj_dropout=adj_dropout,
-                )
-            self.layers.append(ResidualLayer(hidden_channels, conv, norm, residual))
+            made: list[Module | None] = []
+            for _ in range(2 if directions == "both" else 1):
+                conv: Module | None = None
+                if aggregate == "lgcl":
+                    options: dict[str, Any] = {
+                        "mean": mean,
+                        "dropout": lgcl_dropout,
+                        "adj_dropout": adj_dropout,
+                        "recompute": recompute,
+                    }
+                    if cnn == "depthwise":
+                        conv = MappedLGConv(hidden_channels, hidden_channels, k, **options)
+                    else:
+                        conv = LGConv(hidden_channels, hidden_channels, k, cnn, **options)
+                elif aggregate != "none":
+                    conv = neighbour_layer(
+                        aggregate,
+                        hidden_channels,
+                        hidden_channels,
+                        heads=heads,
+                        adj_dropout=adj_dropout,
+                    )
+                if conv is not None and edge_channels:
+                    _read_edges(conv, edge_channels)
+                made.append(conv)
+            self.layers.append(ResidualLayer(hidden_channels, made[0], norm, residual, *made[1:]))
         self.classifier = GCNLayer(hidden_channels, num_classes, "none")
 
     def reset_parameters(self) -> None:
@@ -175,7 +221,11 @@ class ResidualLGCN(Module):
             reset()
 
     def forward(
-        self, x: Tensor, edge_index: Edges | Tensor, edge_weight: Tensor | None = None
+        self,
+        x: Tensor,
+        edge_index: Edges | Tensor,
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
     ) -> Tensor:
         """Scores the classes of every node.
 
@@ -184,8 +234,10 @@ class ResidualLGCN(Module):
             edge_index: An `lgcn.Graph`, whose adjacency is prepared once and kept; or PyG's [2, E]
                 tensor or a sparse adjacency, which are converted on every call.
             edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
+            edge_attr: Features of the edges, if `edge_index` is a tensor and the network has
+                `edge_channels`. (default: none)
         """
-        edges = as_edges(self, x, edge_index, edge_weight)
+        edges = as_edges(self, x, edge_index, edge_weight, edge_attr)
         scores: Tensor = self.classifier(self._embed(x, edges, -1), edges)
         return scores
 
@@ -194,6 +246,7 @@ class ResidualLGCN(Module):
         x: Tensor,
         edge_index: Edges | Tensor,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
         *,
         layer: int = -1,
     ) -> Tensor:
@@ -203,9 +256,10 @@ class ResidualLGCN(Module):
             x: Node features.
             edge_index: As in `forward`.
             edge_weight: As in `forward`. (default: all one)
+            edge_attr: As in `forward`. (default: none)
             layer: The last layer to apply; 0 for the embedding alone, -1 for all. (default: -1)
         """
-        return self._embed(x, as_edges(self, x, edge_index, edge_weight), layer)
+        return self._embed(x, as_edges(self, x, edge_index, edge_weight, edge_attr), layer)
 
     def rows(self, x: Rows, *, layer: int | None = None) -> Rows:
         """How blocks of rows are computed, see `lgcn.nn.layerwise.layerwise`.
@@ -228,8 +282,16 @@ class ResidualLGCN(Module):
             )
         layers = list(self.layers) if layer == -1 else list(self.layers)[:layer]
         h: Any = self._drop(row_wise(F.relu, self.embedding(x, graph)))
+        # Blocks reverse the rows that they read.
+        both = self.directions == "both" and not isinstance(x, Rows)
+        if both and isinstance(graph, Graph) and _is_masked(self):
+            raise UsageError(
+                "an edge mask follows the edges of a graph in one direction, and directions='both' "
+                "reads two: give the network the graph's edge_index to mask its edges"
+            )
+        given = (graph, graph.reversed()) if both else (graph,)
         for one in layers:
-            h = self._drop(one(h, graph))
+            h = self._drop(one(h, *given))
         out: Matrix = h
         return out
 
@@ -243,14 +305,16 @@ class ResidualLGCN(Module):
         width = self.embedding.out_channels
         convs: list[Any] = [module for module in self.modules() if isinstance(module, LGConv)]
         working = max((conv.working_values(num_rows) for conv in convs), default=0)
+        if self.edge_channels:  # grids are then not made by blocks
+            working = max((2 * conv.grid_values(num_rows) for conv in convs), default=0)
         most = num_rows * (4 * width + self.classifier.out_channels) + working
         return num_rows * width, most
 
     @property
     def can_capture(self) -> bool:
         """Whether a training step launches the same kernels on the same memory each time."""
-        return not any(
-            isinstance(module, Attention)
+        return self.directions == "in" and not any(
+            isinstance(module, Attention | EdgeFactor)
             or (isinstance(module, LGConv | NeighbourMax) and module.adj_dropout > 0)
             for module in self.modules()
         )
@@ -259,3 +323,14 @@ class ResidualLGCN(Module):
     def first_layer(self) -> Module:
         """The layer that reads the input features."""
         return self.embedding
+
+
+def _is_masked(model: Module) -> bool:
+    return any(isinstance(layer, MessageLayer) and layer.explain for layer in model.modules())
+
+
+def _read_edges(conv: Module, edge_channels: int) -> None:
+    """Lets the layer that reads neighbours learn factors of edges."""
+    for layer in list(conv.modules()):
+        if isinstance(layer, MessageLayer):
+            layer.edge_factor = EdgeFactor(edge_channels)

@@ -48,6 +48,15 @@ class Workspace(Protocol):
         ...
 
     @property
+    def reverse(self) -> bool:
+        """Whether the layer that is being described reads the reversed graph."""
+        ...
+
+    def reversed(self) -> AbstractContextManager[None]:
+        """Lets the layers that are being described read the reversed graph."""
+        ...
+
+    @property
     def rowptr(self) -> Any:
         """The row offsets of the adjacency, for `Rows`."""
         ...
@@ -74,9 +83,20 @@ class Workspace(Protocol):
         ...
 
     def neighbours(
-        self, source: Tensor, start: int, stop: int, adjacency: AdjacencyOptions
+        self, source: Tensor, start: int, stop: int, adjacency: AdjacencyOptions, reverse: bool
     ) -> tuple[Tensor, CSR]:
         """What a block reads: features of neighbours, and the rows of the adjacency to them."""
+        ...
+
+    def factors(
+        self,
+        of_features: Callable[[Tensor | None], Tensor],
+        start: int,
+        stop: int,
+        adjacency: AdjacencyOptions,
+        reverse: bool,
+    ) -> Tensor:
+        """The factors of these rows' entries by their edge features; 1 for added self-loops."""
         ...
 
 
@@ -145,22 +165,25 @@ class Rows:
 
     def from_neighbours(
         self,
-        function: Callable[[Tensor, Tensor, CSR], Tensor],
+        function: Callable[..., Tensor],
         adjacency: AdjacencyOptions,
         *,
         width: int,
         values: int,
         own: Rows | None = None,
+        factor: Callable[[Tensor | None], Tensor] | None = None,
     ) -> Rows:
         """What a function makes of the rows of each node's neighbours. Stores these rows first.
 
         Args:
             function: Takes features of neighbours, the block's own rows, and the block's rows of
-                the adjacency, whose columns number the neighbours; returns the block.
+                the adjacency, whose columns number the neighbours; with `factor`, also the factors
+                of their entries; returns the block.
             adjacency: Which adjacency that is.
             width: Columns that it returns.
             values: Values per row that it needs.
             own: The matrix of the block's own rows. (default: this one)
+            factor: Makes the factors of entries from their edge features. (default: all are one)
         """
         work, matrix = self.work, self.matrix()
         if not self._is_complete:
@@ -168,10 +191,15 @@ class Rows:
             self._is_complete = True
         before = self if own is None else own
         source = cache(lambda: work.source(matrix))
+        reverse = work.reverse
 
         def compute(start: int, stop: int) -> Tensor:
-            near, rows = work.neighbours(source(), start, stop, adjacency)
-            return function(near, before.compute(start, stop), rows)
+            near, rows = work.neighbours(source(), start, stop, adjacency, reverse)
+            own_rows = before.compute(start, stop)
+            if factor is None:
+                return function(near, own_rows, rows)
+            mask = work.factors(factor, start, stop, adjacency, reverse)
+            return function(near, own_rows, rows, mask)
 
         return Rows(work, compute, width, values, work.rowptr, name=self.name)
 

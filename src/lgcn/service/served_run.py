@@ -124,6 +124,16 @@ class ServedRun:
                 "the model uses positions, which exist only in the graph of its training. Train "
                 "with positions=none to predict new nodes"
             )
+        if self.run.spec.edge_channels:
+            return (
+                "the model reads edge features, which a request cannot have. Train with "
+                "edge_features=none to predict new nodes"
+            )
+        if getattr(self.model, "directions", "in") == "both":
+            return (
+                "the model reads edges in both directions, and the service follows one. Train with "
+                "directions=in to predict new nodes"
+            )
         if self.encoder is not None and any(c.kind == "long" for c in self.encoder.columns):
             return (
                 "the model was trained with a table of features beside the node table, which a "

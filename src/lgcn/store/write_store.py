@@ -41,6 +41,11 @@ def write_store(
         overwrite: Replace an existing store. (default: `False`)
     """
     feature_kind(features)
+    if graph.edge_attr is not None:
+        raise UsageError(
+            f"a graph store cannot hold edge features, and {graph.name} has edge_attr: train on "
+            "the graph in memory, or leave them out with dataclasses.replace(graph, edge_attr=None)"
+        )
     matrix = CSR(*graph.adjacency()[:2], graph.edge_weight)
     directed = not _is_symmetric(matrix)
     with StoreWriter(path, overwrite=overwrite) as writer:

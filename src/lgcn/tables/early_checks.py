@@ -36,7 +36,7 @@ OF_NODES = (
     "ignore_columns",
 )
 OF_FEATURES = ("numeric_columns", "categorical_columns", "text_columns", "list_columns")
-OF_EDGES = ("source_column", "target_column", "weight_column")
+OF_EDGES = ("source_column", "target_column", "weight_column", "edge_columns")
 
 
 def is_path(source: Any) -> bool:

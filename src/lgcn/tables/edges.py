@@ -40,6 +40,7 @@ class EdgeList:
     sources: list[Any] = field(default_factory=list)
     targets: list[Any] = field(default_factory=list)
     weights: list[Any] | None = None
+    kept: list[Any] = field(default_factory=list)  # masks of the rows that are in it
     num_rows: int = 0
     num_unknown: int = 0
     num_self_loops: int = 0
@@ -92,6 +93,7 @@ def read_edges(
                 unknown.append((first + row, columns[missing], batch.column(missing)[row].as_py()))
             kept &= known
         num_kept = int(kept.sum())
+        edges.kept.append(kept)
         edges.num_rows += len(kept)
         edges.num_unknown += num_unknown
         edges.num_self_loops += len(kept) - num_kept - num_unknown

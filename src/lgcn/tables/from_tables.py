@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+import numpy as np
 import pyarrow as pa
 
 from lgcn.errors import DataError, UsageError
 from lgcn.graph import Graph
 from lgcn.tables.columns import listed, quoted
 from lgcn.tables.early_checks import check_unknown_nodes
+from lgcn.tables.edge_features import edge_feature_columns, of_entries, read_edge_features
 from lgcn.tables.edges import read_edges, to_adjacency
 from lgcn.tables.encoder import FeatureEncoder
 from lgcn.tables.feature_join import WithFeatures, wants_features
@@ -60,6 +62,7 @@ def from_tables(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    edge_columns: str | Sequence[str] = (),
     directed: bool = False,
     sample_weight_column: str | None = None,
     split_column: str | None = None,
@@ -84,6 +87,7 @@ def from_tables(
     features: Any = None,
     name: str | None = None,
     encoder: FeatureEncoder | None = None,
+    edge_encoder: FeatureEncoder | None = None,
     label_names: Sequence[str] | None = None,
 ) -> Graph:
     """Makes a graph from an edge table and a node table.
@@ -114,6 +118,10 @@ def from_tables(
         source_column, target_column: The ids of an edge's ends. (default: `source` and `target`,
             `src` and `dst`, or `from` and `to`, else the first two columns)
         weight_column: The weights of the edges, numbers of at least 0. (default: all one)
+        edge_columns: Columns of the edge table that become features of the edges (`edge_attr`):
+            numbers, dates and categories, each by its values. Missing cells count as the mean, or
+            as no category. Duplicate edges have the mean of their features. `model=residual` learns
+            from them. (default: none)
         directed: Whether only an edge's target aggregates from its source. (default: `False`,
             every edge counts both ways)
         sample_weight_column: The weight of each node in the training loss, a number of at least 0.
@@ -149,6 +157,8 @@ def from_tables(
         name: Name of the graph. (default: that of the node file)
         encoder: Makes the features as a trained model knows them; kinds of columns come from it.
             (default: fitted to the rows that are not for validation or test)
+        edge_encoder: The same for the features of edges, which then decides about `edge_columns`.
+            (default: fitted to all edges)
         label_names: The labels that a trained model knows. (default: those of the table)
     """
     imported = import_tables(**locals())
@@ -165,6 +175,7 @@ def import_tables(
     source_column: str | None = None,
     target_column: str | None = None,
     weight_column: str | None = None,
+    edge_columns: str | Sequence[str] = (),
     directed: bool = False,
     ignore_columns: str | Sequence[str] = (),
     unknown_nodes: str = "error",
@@ -174,6 +185,7 @@ def import_tables(
     node_header: bool | None = None,
     features: Any = None,
     name: str | None = None,
+    edge_encoder: FeatureEncoder | None = None,
     **node_options: Unpack[NodeArguments],
 ) -> Imported:
     """Like `from_tables`, with notes and counts instead of warnings.
@@ -191,7 +203,9 @@ def import_tables(
     format_: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     source = open_table(nodes, "nodes", header=node_header, **format_)
     # Before the long work on the nodes: most mistakes are in the edges.
-    edge_source = None
+    edge_source, features_of_edges = None, column_names(edge_columns)
+    if edges is None and (features_of_edges or edge_encoder is not None):
+        raise UsageError("edge_columns need edges, got edges=None: give the edge table")
     if edges is not None:
         edge_source = open_table(edges, "edges", header=header, **format_)
         ends = end_columns(edge_source, source_column, target_column)
@@ -204,6 +218,9 @@ def import_tables(
                 f"weight_column must not be one of an edge's ends, got {weight_column!r}. Name the "
                 "column of the weights, or omit weight_column"
             )
+        features_of_edges = edge_feature_columns(
+            edge_source, features_of_edges, (*ends, weight_column), edge_encoder
+        )
 
     notes: list[str] = []
     if features is not None:
@@ -241,6 +258,13 @@ def import_tables(
         drop_unknown=unknown_nodes == "drop",
     )
     del index
+    attr = None
+    if features_of_edges:
+        kept = np.concatenate(found.kept) if found.kept else np.empty(0, bool)
+        attr, edge_encoder = read_edge_features(
+            edge_source, features_of_edges, kept, options, edge_encoder, notes
+        )
+        starts, stops = (np.concatenate(part) for part in (found.sources, found.targets))
     rows, duplicates = to_adjacency(
         found.sources, found.targets, found.weights, graph.num_nodes, directed=directed
     )
@@ -253,7 +277,21 @@ def import_tables(
             "Check the table; for a graph without edges on purpose, give edges=None"
         )
     notes += edge_notes(edge_source, counts, weight_column, directed)
-    graph = replace(graph, rowptr=rows.rowptr, col=rows.col, edge_weight=rows.weight)
+    if attr is not None:
+        if duplicates:
+            notes.append(
+                f"{edge_source.name}: edges that occur several times have the mean of their "
+                "features (edge_columns)"
+            )
+        attr = of_entries(attr, starts, stops, rows, directed=directed)
+    graph = replace(
+        graph,
+        rowptr=rows.rowptr,
+        col=rows.col,
+        edge_weight=rows.weight,
+        edge_attr=attr,
+        edge_encoder=edge_encoder if attr is not None else None,
+    )
     return Imported(graph, grouped_notes(notes), counts)
 
 

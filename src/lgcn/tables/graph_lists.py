@@ -106,6 +106,8 @@ def graphs_from_list(
         parts = _of_networkx(graphs, features, weight, directed, encoder, held_out, notes)
     else:
         parts = _of_pyg(graphs, directed) if kind == "pyg" else _of_graphs(graphs)
+    if kind != "networkx" and any(graph.edge_attr is not None for graph in graphs):
+        notes.append("the graphs have edge_attr, which networks of whole graphs do not read")
     found = GraphSet.create(replace(parts, name=name), ids=ids, **targets)
     for note in grouped_notes(notes + notes_on_graphs(found)):
         warnings.warn(note, stacklevel=3)
@@ -257,7 +259,9 @@ def _of_graphs(graphs: Sequence[Graph]) -> Graph:
     plain: dict[str, Any] = dict.fromkeys(
         ("y", "train_mask", "val_mask", "test_mask", "node_weight", "sample_weight", "label_names")
     )
-    return Graph.concat([replace(graph, **plain, node_ids=None) for graph in graphs])
+    # Networks of whole graphs read no edge features; a note says so.
+    plain |= {"node_ids": None, "edge_attr": None}
+    return Graph.concat([replace(graph, **plain) for graph in graphs])
 
 
 class _Part(NamedTuple):

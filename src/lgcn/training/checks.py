@@ -12,6 +12,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import MAX_GRID, LGConv
+from lgcn.training.edge_advice import check_reads_edges, needs_directed, refuse_several
 from lgcn.training.metric_names import FACTS
 from lgcn.training.metrics import METRICS
 from lgcn.training.settings import Settings
@@ -50,7 +51,10 @@ def check_trainable(graph: Graph, settings: Settings | None = None) -> None:
         )
     if graph.num_features and is_read(graph):
         _check_features(graph)
-    _check_weights(graph)
+    _check_weights(graph, settings)
+    if settings is not None:
+        _check_edge_features(graph, settings)
+        _check_directions(graph, settings)
     check_labelled(graph)
 
 
@@ -81,7 +85,8 @@ def check_trainable_graphs(graphs: GraphSet, settings: Settings) -> None:
         )
     if graphs.num_features and is_read(graph):
         _check_features(graph)
-    _check_weights(graph)
+    _check_weights(graph, settings)
+    _check_edge_features(graph, settings)
 
 
 def check_labelled(graph: Graph, unit: Unit = "node") -> None:
@@ -257,7 +262,66 @@ def _check_features(graph: Graph) -> None:
         )
 
 
-def _check_weights(graph: Graph) -> None:
+def check_several(graph: Graph, settings: Settings) -> None:
+    """Raises UsageError if a graph has what few of the networks of a portfolio read."""
+    what = ""
+    if graph.edge_attr is not None:
+        what = f"the edge features (edge_attr) of {graph.name}"
+    elif graph.edge_weight is not None and value_range(graph.edge_weight)[0] < 0:
+        what = f"the negative edge weights of {graph.name}"
+    elif getattr(settings.model, "directions", "in") == "both":
+        what = "directions=both"
+    if what:
+        raise refuse_several(what)
+
+
+def check_one_direction(settings: Settings) -> None:
+    """Raises UsageError if a network reads both directions, of which a graph in parts has one."""
+    if getattr(settings.model, "directions", "in") == "both":
+        raise UsageError(
+            "directions=both needs the graph in one piece, got a graph in parts, which hold the "
+            "edges into their nodes alone: use the graph store, or train with directions=in"
+        )
+
+
+def _check_edge_features(graph: Graph, settings: Settings) -> None:
+    attr, model = graph.edge_attr, settings.model
+    if attr is None or getattr(model, "edge_features", None) == "none":
+        return
+    what = f"the edge features (edge_attr) of {graph.name}"
+    check_reads_edges(model, what)
+    if attr.size(1) == 0:
+        raise UsageError(f"{what} must have at least one column, got none: use edge_attr=None")
+    if attr.numel() <= CHECKED_VALUES and not all(map(math.isfinite, value_range(attr))):
+        raise UsageError(f"{what} must be finite, some are NaN or inf")
+
+
+def _check_directions(graph: Graph, settings: Settings) -> None:
+    if getattr(settings.model, "directions", "in") != "both":
+        return
+    for name, value in (
+        ("sampler", settings.sampling.sampler),
+        ("evaluate_on", settings.evaluation.evaluate_on),
+    ):
+        if value == "neighbors":
+            raise UsageError(
+                f"directions=both cannot go with {name}=neighbors, which samples the edges into a "
+                f"node alone: use another {name}"
+            )
+    if settings.sampling.keep_degree and settings.model.aggregate == "gcn":
+        raise UsageError(
+            "directions=both cannot go with keep_degree=true and aggregate=gcn: a sub-graph keeps "
+            "the degrees of one direction alone. Use keep_degree=false"
+        )
+    turned = graph.reversed()
+    again = turned.reversed()  # the graph itself, with sorted rows
+    parts = ("rowptr", "col", "edge_weight", "edge_attr")
+    pairs = [(getattr(turned, part), getattr(again, part)) for part in parts]
+    if all(one is None or torch.equal(one, other) for one, other in pairs):
+        raise needs_directed(graph.name)
+
+
+def _check_weights(graph: Graph, settings: Settings | None) -> None:
     """The normalisation divides by square roots of sums of weights."""
     weight = graph.edge_weight
     if weight is None or weight.numel() == 0 or weight.numel() > CHECKED_VALUES:
@@ -266,10 +330,11 @@ def _check_weights(graph: Graph) -> None:
     what = f"the edge weights (edge_weight) of {graph.name}"
     if not (math.isfinite(low) and math.isfinite(high)):
         raise UsageError(f"{what} must be finite, some are NaN or inf")
-    if low < 0:
+    if low < 0 and (settings is None or not settings.model.takes_signed_weights):
         raise UsageError(
             f"{what} must not be negative, the smallest is {low:.2g}: the normalisation divides by "
-            "the square root of their sum. Take absolute values, or omit weight_column"
+            "the square root of their sum. Take absolute values, omit weight_column, or use "
+            "model=residual with an aggregate other than gcn"
         )
     if 0 < high < SMALLEST:
         raise UsageError(

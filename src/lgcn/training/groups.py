@@ -167,6 +167,16 @@ class ModelSettings(Group):
         """
         return self.num_layers * self.hidden_channels * (entries + 15 * nodes)
 
+    @property
+    def reads_edge_features(self) -> bool:
+        """Whether the network learns from edge features, if the graph has them."""
+        return False
+
+    @property
+    def takes_signed_weights(self) -> bool:
+        """Whether edge weights may be negative: nothing divides by the root of their sum."""
+        return False
+
     def options(self) -> dict[str, Any]:
         """The arguments of the network's class."""
         if self.input_scale is None:
@@ -310,20 +320,47 @@ class ResidualSettings(ModelSettings):
         description="LGCLs select again in the backward pass in place of keeping what they "
         "selected: less memory, and more time. With adj_dropout they keep it",
     )
+    edge_features: Literal["auto", "none"] = Field(
+        "auto",
+        description="whether each layer learns a signed weight of every edge from its features "
+        "(auto: if the graph has them)",
+    )
+    directions: Literal["in", "both"] = Field(
+        "in",
+        description="edges that a layer reads: those into a node, or, in a directed graph, also "
+        "those out of it, by a second convolution",
+    )
+
+    @property
+    def reads_edge_features(self) -> bool:
+        return self.edge_features == "auto" and self.aggregate not in ("attention", "none")
+
+    @property
+    def takes_signed_weights(self) -> bool:
+        return self.aggregate != "gcn"
+
+    def options(self) -> dict[str, Any]:
+        options = super().options()
+        del options["edge_features"]  # the graph says how many there are
+        return options
 
     @property
     def values_per_feature(self) -> int:
         # Layers are half as wide as those of the LGCN's defaults, which have at most three.
         keeps_grid = self.aggregate == "lgcl" and not (self.recompute and self.adj_dropout == 0)
         per_layer = self.k + 1 if keeps_grid else 4
-        return per_layer * max(1, self.num_layers // 4)
+        return self._convolutions * per_layer * max(1, self.num_layers // 4)
+
+    @property
+    def _convolutions(self) -> int:
+        return 2 if self.directions == "both" else 1
 
     def work(self, nodes: int, entries: int) -> int:
         lgcl = self.aggregate == "lgcl"
         mean = lgcl and self.mean
         of_entry = 0 if self.aggregate == "none" else entries + mean * entries // 2
         of_node = 15 * nodes * (self.k + 1 + mean if lgcl else 1)
-        return self.num_layers * self.hidden_channels * (of_entry + of_node)
+        return self.num_layers * self.hidden_channels * self._convolutions * (of_entry + of_node)
 
 
 class GraphLGCNSettings(ModelSettings):

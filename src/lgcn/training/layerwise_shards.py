@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,12 @@ class ShardsWorkspace(GraphWorkspace):
         self.message_bytes = message_bytes
         self.num_rows, self.num_kept = border.first[-1], border.num_rows
         self.total_rows = border.num_nodes
+
+    def reversed(self) -> AbstractContextManager[None]:
+        raise UsageError(
+            "directions=both needs the graph in one piece, got parts, which hold only the edges "
+            "into their nodes: use the graph itself, or train with directions=in"
+        )
 
     def offsets(self, of_graph: Callable[[Graph], Tensor]) -> Any:
         return [of_graph(graph) for graph in self.graphs]

@@ -124,8 +124,8 @@ def train(
                 state, best = restore(found, model, optimizer)
         data.prepare_evaluation(scoring.metric, device)
         if run is not None and not resume:
-            encoder, split = data.graph.encoder, data.split()
-            stack.enter_context(run.begin(settings, spec, encoder, split, overwrite=overwrite))
+            given_by = (data.graph.encoder, data.split(), data.graph.edge_encoder)
+            stack.enter_context(run.begin(settings, spec, *given_by, overwrite=overwrite))
         if on_start is not None:
             on_start(data.describe(given), settings.sampling.training == "whole")
         started, saved = time.monotonic() - state.seconds, time.monotonic()

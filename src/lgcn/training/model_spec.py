@@ -44,6 +44,8 @@ class ModelSpec:
             (default: 0 and 1)
         structure: How features that the edges give are made. (default: there are none)
         unit: What is predicted: ``"node"`` or ``"graph"``. (default: ``"node"``)
+        edge_mean, edge_deviation: Of each edge feature, over the edges of the training. The network
+            reads standardised features. (default: it reads none)
     """
 
     num_features: int
@@ -54,6 +56,8 @@ class ModelSpec:
     target_scale: float = 1.0
     structure: Structure | None = None
     unit: Unit = "node"
+    edge_mean: tuple[float, ...] = ()
+    edge_deviation: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, graph: Graph, settings: Settings | None = None) -> ModelSpec:
@@ -64,7 +68,11 @@ class ModelSpec:
             settings: They may add features that the edges give. (default: none are added)
         """
         structure = None if settings is None else Structure.fit(graph, settings)
-        return cls._of(graph.num_features, graph, structure)
+        spec = cls._of(graph.num_features, graph, structure)
+        if settings is None or graph.edge_attr is None or not settings.model.reads_edge_features:
+            return spec
+        mean, deviation = edge_moments(graph)
+        return replace(spec, edge_mean=mean, edge_deviation=deviation)
 
     @classmethod
     def of_graphs(cls, graphs: GraphSet, settings: Settings) -> ModelSpec:
@@ -101,6 +109,11 @@ class ModelSpec:
         return replace(spec, label_names=None, target_mean=mean, target_scale=scale)
 
     @property
+    def edge_channels(self) -> int:
+        """Number of features per edge that the model reads."""
+        return len(self.edge_mean)
+
+    @property
     def given_features(self) -> int:
         """Number of features per node of the graph as the user gives it."""
         return self.num_features - (0 if self.structure is None else self.structure.width)
@@ -108,11 +121,14 @@ class ModelSpec:
     def prepare(self, graph: Graph) -> Graph:
         """The graph with the features that the model takes. Call it once, before the model.
 
-        It adds the features that the edges give, if the model uses any.
+        It adds the features that the edges give, if the model uses any, and standardises those of
+        the edges.
 
         Args:
             graph: The graph as the user gave it.
         """
+        if self.edge_channels:
+            graph = self._with_edge_features(graph)
         if self.structure is None:
             return graph
         if graph.num_features != self.given_features:
@@ -121,6 +137,21 @@ class ModelSpec:
                 f"{self.structure.width} that the edges give; {graph.name} has {graph.num_features}"
             )
         return self.structure.add_to(graph)
+
+    def _with_edge_features(self, graph: Graph) -> Graph:
+        attr = graph.edge_attr
+        if attr is None or attr.size(1) != self.edge_channels:
+            raise UsageError(
+                f"the model wants {self.edge_channels} features per edge, {graph.name} has "
+                f"{graph.num_edge_features}: give the graph the edge features of the training "
+                "(edge_attr, or the edge table with its columns)"
+            )
+        if not bool(attr.isfinite().all()):
+            raise UsageError(
+                f"the edge features (edge_attr) of {graph.name} must be finite, some are NaN or inf"
+            )
+        mean, deviation = (attr.new_tensor(one) for one in (self.edge_mean, self.edge_deviation))
+        return replace(graph, edge_attr=(attr - mean) / deviation)
 
     def prepare_graphs(self, graphs: GraphSet) -> GraphSet:
         """The same for whole graphs."""
@@ -157,6 +188,14 @@ class ModelSpec:
             raise ValueError("target_scale must be above 0")
         if spec.task == "regression" and (spec.num_classes != 1 or spec.label_names is not None):
             raise ValueError("a regression must have one output and no label_names")
+        spec = replace(
+            spec, edge_mean=tuple(spec.edge_mean), edge_deviation=tuple(spec.edge_deviation)
+        )
+        numbers = (*spec.edge_mean, *spec.edge_deviation)
+        if not all(isinstance(one, float) and math.isfinite(one) for one in numbers):
+            raise ValueError("edge_mean and edge_deviation must have finite numbers")
+        if len(spec.edge_mean) != len(spec.edge_deviation) or min((1, *spec.edge_deviation)) <= 0:
+            raise ValueError("edge_deviation must have a number above 0 per number in edge_mean")
         if spec.structure is not None:
             spec = replace(spec, structure=Structure.from_dict(spec.structure))
             assert spec.structure is not None
@@ -199,7 +238,7 @@ class ModelSpec:
     def build(self, settings: Settings) -> Module:
         """A model with new weights."""
         with _building:
-            return settings.build_model(self.num_features, self.num_classes)
+            return settings.build_model(self.num_features, self.num_classes, self.edge_channels)
 
     def build_without_memory(self, settings: Settings) -> Module:
         """A model whose weights have shapes but no values; raises ValueError if it is too large."""
@@ -257,6 +296,28 @@ class ModelSpec:
             raise UsageError(
                 f"the model knows {self.num_classes} classes, {graph.name} has {graph.num_classes}"
             )
+
+
+def edge_moments(graph: Graph) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each edge feature; a constant one has the deviation 1.
+
+    If the splits are separate graphs, the edges of the training graphs alone count.
+
+    Args:
+        graph: The graph of the training, with edge features.
+    """
+    attr = graph.edge_attr
+    assert attr is not None
+    if graph.inductive:
+        assert graph.train_mask is not None
+        of_training = graph.train_mask.repeat_interleave(graph.rowptr.diff().long())
+        attr = attr[of_training]
+    values = attr.detach().double().cpu().numpy()
+    if not len(values):
+        return (0.0,) * attr.size(1), (1.0,) * attr.size(1)
+    mean, deviation = values.mean(0), values.std(0)
+    deviation[deviation <= 1e-6 * abs(mean)] = 1.0  # constant, up to rounding
+    return tuple(mean.tolist()), tuple(deviation.tolist())
 
 
 def load_weights(

@@ -13,7 +13,7 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.nn.whole_graph import forward
 from lgcn.partition import Partition, Shard
-from lgcn.training.checks import check_labels
+from lgcn.training.checks import check_labels, check_one_direction
 from lgcn.training.choose import Known
 from lgcn.training.data import Loader
 from lgcn.training.dealing import Dealer
@@ -185,6 +185,7 @@ def _check(found: dict[str, Any], name: str, settings: Settings) -> None:
         raise UsageError(
             "structural_features and positions need the whole graph, but it is in parts: drop them"
         )
+    check_one_direction(settings)
     for split in ("train", "val"):
         if not found[f"num_{split}"]:
             raise UsageError(f"{name} has no {split} nodes: {split}_mask is empty in all parts")

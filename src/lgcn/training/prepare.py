@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgcn.datasets.graph_source import GraphSource
 from lgcn.errors import DataError, Interrupted, TrainingInterrupted, UsageError
+from lgcn.training.edge_advice import check_tables
 from lgcn.training.run_folder import Run
 from lgcn.training.settings import Settings, merge_settings
 from lgcn.utils.progress import OnEpoch, OnStart
@@ -161,6 +162,7 @@ def prepare_training(
     found = GraphSource(chosen.dataset, chosen.dataset_options, root)
     prepared = PreparedTraining(chosen, run, found, resume, overwrite)
     if not (resume and run.finished):
+        check_tables(chosen)
         _check(prepared)
     return prepared
 
@@ -216,6 +218,7 @@ def prepare_in_group(
     if source is None:
         source = GraphSource(chosen.dataset, chosen.dataset_options, root)
     with together(workers, "finding the data"):
+        check_tables(chosen)
         source.check()
     return PreparedTraining(chosen, Run(out), source, shared["resume"], overwrite)
 

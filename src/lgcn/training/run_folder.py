@@ -3,6 +3,7 @@
 ============================  ============================================================
 ``run.json``                  settings, and what the model was built for
 ``features.json``             how the columns of tables become features, if there are any
+``edge_features.json``        the same for features of edges
 ``checkpoint.json``           where training stands; names the file of tensors below
 ``checkpoint-N.safetensors``  weights, best weights and optimiser state after epoch N
 ``model.safetensors``         the best weights, once training has finished
@@ -70,6 +71,7 @@ FILES = (
     "model.safetensors",
     "run.json",
     "features.json",
+    "edge_features.json",
     "estimator.json",
     ENSEMBLE,
     "metrics.json",
@@ -158,6 +160,7 @@ class Run:
         spec: ModelSpec,
         encoder: FeatureEncoder | None = None,
         split: Split | None = None,
+        edge_encoder: FeatureEncoder | None = None,
     ) -> None:
         """Starts a new run in the folder. The files of an earlier run are removed."""
         self.clear()
@@ -167,6 +170,8 @@ class Run:
             write_split(self.folder / "split.npz", split)
         if encoder is not None:
             self.write_json("features.json", encoder.to_dict())
+        if edge_encoder is not None:
+            self.write_json("edge_features.json", edge_encoder.to_dict())
         self.write_settings(settings, spec)
 
     def write_settings(self, settings: Settings, spec: ModelSpec) -> None:
@@ -181,6 +186,7 @@ class Run:
         spec: ModelSpec,
         encoder: FeatureEncoder | None,
         split: Split | None = None,
+        edge_encoder: FeatureEncoder | None = None,
         *,
         overwrite: bool,
     ) -> Iterator[None]:
@@ -192,7 +198,7 @@ class Run:
         if self.holds_work and not overwrite:  # may have appeared since the caller looked
             raise UsageError(f"{self.folder} already holds a run; choose another --out")
         try:
-            self.start(settings, spec, encoder, split)
+            self.start(settings, spec, encoder, split, edge_encoder)
             yield
         except WriteError:
             raise
@@ -404,14 +410,21 @@ class Run:
 
     def encoder(self) -> FeatureEncoder | None:
         """How the columns of tables become features; ``None`` if the features did not come so."""
-        if not self.has_encoder:
+        return self._encoder("features.json")
+
+    def edge_encoder(self) -> FeatureEncoder | None:
+        """How columns of an edge table become features of edges; ``None`` if none do."""
+        return self._encoder("edge_features.json")
+
+    def _encoder(self, name: str) -> FeatureEncoder | None:
+        if not (self.folder / name).exists():
             return None
         from lgcn.tables.encoder import FeatureEncoder  # imports pyarrow
 
         try:
-            return FeatureEncoder.from_dict(self.read_json("features.json"))
+            return FeatureEncoder.from_dict(self.read_json(name))
         except DataError as error:
-            raise CheckpointError(f"{self.folder / 'features.json'} is damaged: {error}") from error
+            raise CheckpointError(f"{self.folder / name} is damaged: {error}") from error
 
     def read_finished(self) -> tuple[Settings, ModelSpec]:
         """Like `read`; raises CheckpointError if the training has not finished."""

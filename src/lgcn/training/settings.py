@@ -280,9 +280,11 @@ class Settings(Group):
                 update[group] = part.model_copy(update=inside)
         return self.model_copy(update=update)
 
-    def build_model(self, in_channels: int, num_classes: int) -> "Module":
+    def build_model(self, in_channels: int, num_classes: int, edge_channels: int = 0) -> "Module":
         """A network with new weights."""
         options = self.model.options()
+        if edge_channels:
+            options["edge_channels"] = edge_channels
         return network_class(self.model.name)(in_channels, num_classes, **options)
 
 

@@ -166,7 +166,8 @@ def shared_values(settings: Settings) -> dict[str, Any]:
 
 def digest(graph: Graph) -> str:
     """A checksum of a graph's sizes, and of edges and labels at equal distances."""
-    found = hashlib.sha256(f"{graph.num_nodes} {graph.num_edges} {graph.num_features}".encode())
+    sizes = f"{graph.num_nodes} {graph.num_edges} {graph.num_features} {graph.num_edge_features}"
+    found = hashlib.sha256(sizes.encode())
     for tensor in (graph.rowptr, graph.col, graph.y, graph.train_mask):
         if tensor is not None and len(tensor):
             some = tensor[:: max(1, len(tensor) // SAMPLED)].contiguous().cpu()

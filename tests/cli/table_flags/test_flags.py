@@ -255,6 +255,7 @@ def test_all_flags_at_once(lgcn_):
     options = Run("run").read()[0].dataset_options
     flags = inspect.signature(cli_tables._flags).parameters
     left_out = {"split_column", "labels_per_class", "sample_weight_column"}
+    left_out |= {"edge_columns"}  # for model=residual
     left_out |= {"graphs", "graph_column", "fold", "target"}  # of whole graphs
     assert set(flags) - set(options) == left_out
     assert (options["header"], options["node_header"]) == (True, True)

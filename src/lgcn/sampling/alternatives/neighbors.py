@@ -104,6 +104,7 @@ class NeighborLoader(BatchLoader):
             col=col,
             _adjacency=Adjacency(rowptr, col, trusted=True),  # so that it is not read either
             edge_weight=None,
+            edge_attr=None,
             degree=graph.row_degree() if self.keep_degree else None,
         )
 
@@ -123,7 +124,7 @@ class NeighborLoader(BatchLoader):
         )
         part = self._nodes.subgraph(torch.from_numpy(nodes), keep_degree=self.keep_degree)
         new_rowptr, new_col = one_index_dtype(torch.from_numpy(ends), torch.from_numpy(sampled))
-        weight = self.graph.edge_weight
+        weight, attr = self.graph.edge_weight, self.graph.edge_attr
         is_root = torch.arange(nodes.size) < start.size
         masks = {
             f"{split}_mask": mask & is_root
@@ -134,6 +135,7 @@ class NeighborLoader(BatchLoader):
             "rowptr": new_rowptr,
             "col": new_col,
             "edge_weight": None if weight is None else weight[torch.from_numpy(entry)],
+            "edge_attr": None if attr is None else attr[torch.from_numpy(entry)],
             **masks,
         }
         return SampledGraph(**{**vars(part), **changed}, hops=tuple(hops.tolist()))

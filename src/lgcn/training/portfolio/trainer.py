@@ -23,7 +23,7 @@ from lgcn.errors import (
 from lgcn.graph import Graph
 from lgcn.nn.whole_graph import predict
 from lgcn.sampling import GraphLoader
-from lgcn.training.checks import check_trainable
+from lgcn.training.checks import check_several, check_trainable
 from lgcn.training.loop import Result, train
 from lgcn.training.portfolio.candidates import Candidate, HeldOut
 from lgcn.training.portfolio.choice import label_members, wants_several
@@ -168,6 +168,7 @@ class _Portfolio:
         before: EnsembleFile | None = None,
     ) -> None:
         check_trainable(graph, settings)
+        check_several(graph, settings)
         self.graph = graph
         self.settings = settings
         self.run = run
