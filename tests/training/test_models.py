@@ -41,7 +41,8 @@ print(Settings.create(model="gcn").preset, Settings.create(preset="best").model.
 """
     names, model, preset, after = run(code).splitlines()
     models = "['lgcn', 'residual', 'graph_lgcn', 'boosting']"
-    assert names == f"{models} ['best', 'boosting', 'default', 'graphs', 'quick', 'residual']"
+    presets = "['best', 'boosting', 'default', 'graphs', 'propagated', 'quick', 'residual']"
+    assert names == f"{models} {presets}"
     assert "unknown model 'gcn'" in model
     assert "unknown preset 'paper'" in preset
     assert "import lgcn.paper" in model

@@ -45,6 +45,8 @@ BEFORE: Mapping[str, Any] = {
     "input_norm": "batch",
     "lgcl_dropout": None,
     "agreement_epochs": 100,
+    "edge_features": "auto",
+    "directions": "in",
     "alpha": 0.5,
     "theta": 1.0,
     "views": 1,
