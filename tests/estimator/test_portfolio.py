@@ -77,7 +77,8 @@ def test_without_settings_the_better_of_two_is_kept_by_validation():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 20)
     X = np.eye(3)[y] + rng.normal(0, 0.3, (60, 3))
-    edges = rng.integers(0, 60, (2, 150))
+    source = rng.integers(0, 60, 150)
+    edges = np.stack([source, source // 20 * 20 + rng.integers(0, 20, 150)])  # within a class
     model = LGCNClassifier(random_state=0).fit(X, y, edges=edges)
     scores = model.result_["labels_by_validation"]
     assert set(scores) == {"few", "many"}
@@ -87,3 +88,17 @@ def test_without_settings_the_better_of_two_is_kept_by_validation():
     assert "labels_by_validation" not in again.result_
     np.testing.assert_array_equal(model.predict_proba(), again.predict_proba())
     assert again.settings_ == model.settings_
+
+
+def test_where_neighbours_disagree_a_deep_network_is_tried():
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 1], 40)
+    X = rng.normal(size=(80, 3))
+    source = rng.integers(0, 80, 300)
+    edges = np.stack([source, (source + 1 + 2 * rng.integers(0, 40, 300)) % 80])  # to the other
+    model = LGCNClassifier(random_state=0).fit(X, y, edges=edges)
+    scores = model.result_["labels_by_validation"]
+    assert set(scores) == {"few", "many", "deep"}
+    kept = model.settings_.preset == "residual"
+    assert kept == (model.result_["labels"] == "deep")
+    assert model.predict().shape == (80,)

@@ -16,7 +16,8 @@ from lgcn.paper.charts import draw
 
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Plan]:
-    found = make_plans("all", datasets=["cora", "wordnet31", "ppi-rederived", "PROTEINS"], seeds=2)
+    datasets = ["cora", "wordnet31", "minesweeper", "ppi-rederived", "PROTEINS"]
+    found = make_plans("all", datasets=datasets, seeds=2)
     return {plan.target: plan for plan in found}
 
 

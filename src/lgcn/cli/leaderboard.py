@@ -55,9 +55,10 @@ def print_leaderboard(record: dict[str, Any]) -> None:
 
 
 def print_choice(record: dict[str, Any]) -> None:
-    """Which of the settings for few and for many labels was kept."""
+    """Which of the default settings was kept."""
     scores = record["labels_by_validation"]
-    texts = [f"{name} labels {metric_text(record['metric'], scores[name])}" for name in scores]
+    names = {"few": "few labels", "many": "many labels", "deep": "deep network"}
+    texts = [f"{names[name]} {metric_text(record['metric'], scores[name])}" for name in scores]
     out.print(
         f"settings chosen by validation: {', '.join(texts)} (--set labels=few or many skips this)",
         soft_wrap=True,

@@ -161,7 +161,7 @@ class LGCNEstimator(FittedEstimator):
         chosen = asked.resolve(whole)
         # Several models make their own choices.
         result = self._train(whole, asked if several else chosen, several, warm)
-        if "labels" in result.record:  # the better of two settings
+        if "labels" in result.record:  # the best of a few settings
             chosen = dict(label_members(asked, whole))[result.record["labels"]].resolve(whole)
         self.encoder_ = whole.encoder
         self.graph_ = whole

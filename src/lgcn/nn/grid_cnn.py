@@ -196,15 +196,9 @@ class DepthwiseKernel(Module):
         last: Whether to start as the last position alone.
     """
 
-    start: Tensor
-
     def __init__(self, positions: int, channels: int, last: bool) -> None:
         super().__init__()
-        start = torch.full((positions, 1), 1 / positions)
-        if last:
-            start = torch.zeros(positions, 1)
-            start[-1] = 1
-        self.register_buffer("start", start, persistent=False)
+        self.last = last
         self.weight = Parameter(torch.empty(positions, channels))
         self.reset_parameters()
 
@@ -212,9 +206,14 @@ class DepthwiseKernel(Module):
         torch.nn.init.zeros_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        kernel = (self.start + self.weight).to(x.dtype)
         # In the order of the grid's memory. Autocast would return float32.
-        return (x.transpose(1, 2) * kernel).sum(1).to(x.dtype)
+        return (x.transpose(1, 2) * self.kernel().to(x.dtype)).sum(1).to(x.dtype)
+
+    def kernel(self) -> Tensor:
+        """The weights of all positions and channels."""
+        if self.last:
+            return torch.cat([self.weight[:-1], self.weight[-1:] + 1])
+        return self.weight + 1 / self.weight.size(0)
 
     def extra_repr(self) -> str:
         positions, channels = self.weight.shape

@@ -8,6 +8,7 @@ import torch
 
 from lgcn.graph import Graph
 from lgcn.inference import load_run, predict
+from lgcn.nn.residual import ResidualLGCN
 from lgcn.training import Settings, train
 from lgcn.training.portfolio import choice, train_as_asked, trainer
 from lgcn.training.portfolio.choice import settings_by_validation
@@ -84,3 +85,29 @@ def test_ties_are_for_the_rule_of_thumb(monkeypatch: pytest.MonkeyPatch) -> None
         found = train_as_asked(graph, asked())
         layers = 3 if many else 1
         assert len(found.model.layers) == layers  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("few_epochs")
+def test_a_deep_network_is_tried_where_neighbours_disagree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, folder = small_graph(), tmp_path / "run"
+    assert [name for name, _ in choice.label_members(asked(), graph)] == ["few", "many"]
+    monkeypatch.setattr("lgcn.training.choose.neighbours_agree", lambda graph: False)
+    members = dict(choice.label_members(asked(seed=3), graph))
+    assert list(members) == ["many", "few", "deep"]
+    assert members["deep"].model.name == "residual"
+    assert members["deep"].seed == 3
+
+    def best_is_deep(graph: Graph, settings: Settings, **options: Any) -> Any:
+        result = train(graph, settings, **options)
+        result.record["val_score"] = float(settings.model.name == "residual")
+        return result
+
+    monkeypatch.setattr(trainer, "train", best_is_deep)
+    result = train_as_asked(graph, asked(), out=folder)
+    assert result.record["labels"] == "deep"
+    assert isinstance(result.model, ResidualLGCN)
+    run = load_run(folder)
+    assert run.settings.preset == "residual"
+    assert torch.equal(run.predict(graph=graph), predict(result.model, graph))

@@ -87,7 +87,7 @@ def train_as_asked(
     on_start: OnStart | None = None,
     on_member: OnMember | None = None,
 ) -> Result:
-    """Trains what the settings ask for: a portfolio, the better of two settings, or one model.
+    """Trains what the settings ask for: a portfolio, the best of a few settings, or one model.
 
     Args:
         graph, settings, out, resume, overwrite, on_epoch: See `lgcn.training.train`.
@@ -116,8 +116,8 @@ def train_portfolio(
 ) -> Result:
     """Trains several models within a time limit and averages the best, by the validation score.
 
-    Without a time limit and a number of trials, it trains the settings for few and for many labels
-    and keeps the better, as a single model.
+    Without a time limit and a number of trials, it trains the settings of
+    `lgcn.training.portfolio.choice` and keeps the best, as a single model.
 
     Args:
         graph: The graph, as for `lgcn.training.train`.
@@ -372,7 +372,7 @@ class _Portfolio:
         return run_metrics(self.graph, self.settings, [(self.held_out.graph, scores)], *final)
 
     def _choose(self) -> Result:
-        """Keeps the better of the settings for few and for many labels, as an ordinary run."""
+        """Keeps the best of the default settings, as an ordinary run."""
         sign = 1 if self.held_out.greater_is_better else -1
         # Of equal scores, the first: what the rule of thumb says.
         best = max(self.candidates, key=lambda one: sign * one.record["val_score"])
