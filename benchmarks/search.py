@@ -143,6 +143,11 @@ def _residual_without(trial: optuna.Trial) -> dict[str, Any]:
     }
 
 
+def _lgcl_dropout(trial: optuna.Trial) -> dict[str, Any]:
+    """The preset, with another dropout rate of what LGCLs select than of all else."""
+    return {"lgcl_dropout": trial.suggest_categorical("lgcl_dropout", [None, 0.2, 0.4])}
+
+
 def _few_labels(trial: optuna.Trial) -> dict[str, Any]:
     return {"k": trial.suggest_categorical("k", [4, 8, 16]), **_few_labels_without(trial)}
 
@@ -208,6 +213,7 @@ def _optimisation(trial: optuna.Trial) -> dict[str, Any]:
 
 SPACES: dict[str, tuple[str, Suggest]] = {
     "lgcn": ("best", _lgcn),
+    "lgcl-dropout": ("best", _lgcl_dropout),
     "without": ("best-without", _without),  # LGCLs
     "propagated": ("propagated", _propagated),
     "propagated-without": ("propagated", _propagated_without),
@@ -290,7 +296,7 @@ def main() -> None:
     except LGCNError as error:
         parser.error(str(error))
     best = best_trial(trials)
-    print(f"best of {len(trials)}: {100 * _value(best):.2f} on validation, {best['params']}")
+    print(f"best of {len(trials)}: {100 * score_of(best):.2f} on validation, {best['params']}")
 
 
 def study_name(dataset: str, model: str) -> str:
@@ -427,7 +433,7 @@ def _run_once(settings: list[dict[str, Any]], task: tuple[int, int]) -> dict[str
     return validation.validate_on(settings[task[0]], task[1])
 
 
-def _value(trial: Trial) -> float:
+def score_of(trial: Trial) -> float:
     """The score by the confirming seeds, if there are any."""
     return float(trial.get("confirmed", trial)["value"])
 

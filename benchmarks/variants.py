@@ -20,6 +20,7 @@ from lgcn.paper.pool import Failure, run_tasks
 
 FIRST_SEED = 1100
 STUDIES = results_file("search")
+MODELS = ("lgcn", "propagated", "plain-propagated")  # of which a preset has the best
 UNCHANGED = "nothing changed"
 VARIANTS: dict[str, dict[str, Any]] = {
     UNCHANGED: {},
@@ -66,11 +67,13 @@ def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def best_settings(dataset: str) -> dict[str, Any]:
-    """The settings that the search found, with its number of epochs."""
-    from benchmarks.search import best_trial
+    """The settings that the searches found, with their number of epochs."""
+    from benchmarks.search import best_trial, score_of
 
-    study = read(STUDIES)[f"{dataset}-lgcn"]
-    return {**study["given"], **best_trial(study["trials"])["params"]}
+    studies = read(STUDIES)
+    found = [studies[f"{dataset}-{model}"] for model in MODELS if f"{dataset}-{model}" in studies]
+    best = max(found, key=lambda study: score_of(best_trial(study["trials"])))
+    return {**best["given"], **best_trial(best["trials"])["params"]}
 
 
 def train_once(task: tuple[str, int], base: dict[str, Any], device: str) -> Run:

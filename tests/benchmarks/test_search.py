@@ -374,7 +374,7 @@ STUDIES = {
     for name, study in read(ROOT / results_file("search")).items()
 }
 # Searches of several networks, of which the preset takes the best by validation nodes.
-LGCNS = ("lgcn", "propagated", "plain-propagated", "residual")
+LGCNS = ("lgcn", "lgcl-dropout", "propagated", "plain-propagated", "residual")
 WITHOUT = ("without", "propagated-without", "plain-propagated-without", "residual-mean")
 ROLES = {**dict.fromkeys(LGCNS, "best"), **dict.fromkeys(WITHOUT, "best-without")}
 CHOSEN = sorted({(dataset, ROLES.get(model, model)) for dataset, model in STUDIES})
@@ -387,7 +387,7 @@ def best_of(dataset: str, preset: str) -> tuple[dict[str, Any], dict[str, Any]]:
         for (of, model), study in STUDIES.items()
         if of == dataset and ROLES.get(model, model) == preset
     ]
-    return max(found, key=lambda pair: search._value(pair[1]))
+    return max(found, key=lambda pair: search.score_of(pair[1]))
 
 
 @pytest.mark.parametrize(("dataset", "preset"), CHOSEN, ids="-".join)
