@@ -17,6 +17,7 @@ from benchmarks._common import machine, make_parser, read, results_file, write
 from lgcn.errors import LGCNError
 from lgcn.paper.plans import CITATIONS
 from lgcn.paper.pool import Failure, run_tasks
+from lgcn.training import Settings
 
 FIRST_SEED = 1100
 STUDIES = results_file("search")
@@ -59,10 +60,12 @@ Run = dict[str, Any]
 
 def variants(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """All variants that change something on this data set."""
+    unchanged = Settings.create(**base)
     return {
         name: own
         for name, own in VARIANTS.items()
-        if name == UNCHANGED or not validation.has(base, own)
+        if name == UNCHANGED
+        or not (validation.has(base, own) or Settings.create(**{**base, **own}) == unchanged)
     }
 
 
