@@ -51,6 +51,8 @@ def common_scores(records: Sequence[Record], task: str) -> dict[str, list[float]
 def scores_table(records: Sequence[Record]) -> str:
     """Mean and standard deviation of each system on each graph."""
     rows = []
+    tested = {record["system"] for record in records if record["part"] == "test"}
+    systems = [system for system in SYSTEMS if system in tested]
     for task in (*TASKS, *OPTIONAL):
         scores = common_scores(records, task)
         runs = len(next(iter(scores.values()), []))
@@ -58,7 +60,7 @@ def scores_table(records: Sequence[Record]) -> str:
             continue
         means = {system: statistics.mean(values) for system, values in scores.items()}
         cells = []
-        for system in SYSTEMS:
+        for system in systems:
             if system not in scores:
                 cells.append("-")
                 continue
@@ -71,11 +73,11 @@ def scores_table(records: Sequence[Record]) -> str:
         return ""
     caption = (
         "Test scores in per cent, mean ± standard deviation (runs that all systems finished): ROC "
-        f"AUC for {' and '.join(PUBLISHED)}, micro F1 for {OPTIONAL[0]}, else accuracy. Bold: "
+        f"AUC for {' and '.join(PUBLISHED)}, micro-F1 for {OPTIONAL[0]}, else accuracy. Bold: "
         f"highest mean, whether or not the difference is significant. {_apart(records)}"
     )
     return "\n\n".join(
-        [table(["graph", *SYSTEMS], rows), caption + _reduced(records), _on(records)]
+        [table(["graph", *systems], rows), caption + _reduced(records), _on(records)]
     )
 
 
@@ -103,7 +105,7 @@ def differences_table(records: Sequence[Record]) -> str:
     if not rows:
         return ""
     header = [
-        *("graph", *(f"{OURS} less {other}" for other in BESIDE)),
+        *("graph", *(f"{OURS} minus {other}" for other in BESIDE)),
         *("nodes", "mean degree", "90 % have at most", "more than k", "homophily", "adjusted"),
         *("features", "non-zeros", "training nodes", "labels per class"),
     ]

@@ -249,6 +249,15 @@ def test_of_a_preset_of_another_model_the_shared_settings_count() -> None:
     assert (settings.model.dropout, settings.optimisation.lr) == (0.6, 0.05)
 
 
+def test_settings_of_the_presets_own_network_are_not_for_another() -> None:
+    """Some have the same name and other choices, such as cnn=shared."""
+    settings = Settings.create(dataset="tables", preset="quick", model="residual")
+    quick = Settings.create(dataset="tables", preset="quick")
+    assert settings.model.cnn == "single"
+    assert settings.model.dropout == quick.model.dropout
+    assert settings.optimisation == quick.optimisation
+
+
 def test_settings_survive_the_way_through_a_file() -> None:
     settings = Settings.create(dataset="pubmed", preset="gat", seed=3)
     assert Settings.create(**settings.to_dict()) == settings

@@ -87,6 +87,13 @@ def test_unknown_key_suggests_a_close_one():
         Settings.create(droput=0.5)
 
 
+def test_a_setting_of_another_model_names_that_model():
+    with pytest.raises(UsageError, match=r"'recompute'; it is one of model=residual"):
+        Settings.create(recompute=True)
+    with pytest.raises(UsageError, match=r"'hops' of model=residual; it is one of model=lgcn"):
+        Settings.create(model="residual", hops=3)
+
+
 def test_unknown_key_lists_all_where_none_is_close():
     with pytest.raises(UsageError, match=r"unknown setting 'zzz'; known: dataset, .*max_epochs"):
         Settings.create(zzz=1)

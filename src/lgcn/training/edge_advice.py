@@ -23,16 +23,16 @@ def check_reads_edges(model: ModelSettings, what: str) -> None:
         )
     others = "" if isinstance(model, GraphLGCNSettings) else "use model=residual, or "
     raise UsageError(
-        f"model={model.name} does not read {what}: {others}leave them out, without edge_columns "
-        "or by dataclasses.replace(graph, edge_attr=None)"
+        f"model={model.name} does not read {what}: {others}omit edge_columns, or the graph's "
+        "edge_attr"
     )
 
 
 def refuse_several(what: str) -> UsageError:
     """The error if several networks are asked for, most of which cannot read something."""
     return UsageError(
-        f"time_limit and max_trials try several networks, most of which cannot read {what}: use "
-        "model=residual and leave them out"
+        f"time_limit and max_trials try several networks, most of which cannot use {what}: omit "
+        "both, and train model=residual"
     )
 
 

@@ -125,6 +125,13 @@ class Settings(Group):
         values = preset_values(preset, dataset, flat.get("labels"))
         model = flat.get("model", values.get("model", "lgcn"))
         check_names(flat, model)
+        if model != values.get("model", model):  # of its network, what all models share
+            own = {name for name, (group, _) in flat_names(model).items() if group == "model"}
+            values = {
+                name: value
+                for name, value in values.items()
+                if name not in own or name in ModelSettings.model_fields
+            }
         values = {**values, **flat, "preset": preset, "model": model}
         return cls._of(values, frozenset(flat))
 
@@ -311,7 +318,9 @@ def check_names(names: Iterable[str], model: object) -> None:
     for name in names:
         if name not in known:
             of_model = "" if model == "lgcn" else f" of model={model}"
-            raise UsageError(f"unknown setting {name!r}{of_model}; {did_you_mean(name, known)}")
+            others = [f"model={one}" for one in model_names() if name in flat_names(one)]
+            hint = f"it is one of {' and '.join(others)}" if others else did_you_mean(name, known)
+            raise UsageError(f"unknown setting {name!r}{of_model}; {hint}")
 
 
 def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
