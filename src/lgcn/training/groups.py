@@ -318,7 +318,8 @@ class ResidualSettings(ModelSettings):
     recompute: bool = Field(
         False,
         description="LGCLs select again in the backward pass in place of keeping what they "
-        "selected: less memory, and more time. With adj_dropout they keep it",
+        "selected: less memory, and more time. With adj_dropout, lgcl_dropout or edge features "
+        "they keep it",
     )
     edge_features: Literal["auto", "none"] = Field(
         "auto",
@@ -347,7 +348,8 @@ class ResidualSettings(ModelSettings):
     @property
     def values_per_feature(self) -> int:
         # Layers are half as wide as those of the LGCN's defaults, which have at most three.
-        keeps_grid = self.aggregate == "lgcl" and not (self.recompute and self.adj_dropout == 0)
+        drops = self.adj_dropout > 0 or self.lgcl_dropout > 0  # the grid is then kept all the same
+        keeps_grid = self.aggregate == "lgcl" and (drops or not self.recompute)
         per_layer = self.k + 1 if keeps_grid else 4
         return self._convolutions * per_layer * max(1, self.num_layers // 4)
 
