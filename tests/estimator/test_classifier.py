@@ -212,6 +212,32 @@ def test_what_the_graph_decided_stays_in_a_warm_start(
     assert small(max_epochs=1).fit(x, y).settings_.optimisation.views == 1
 
 
+def test_a_deep_network_that_validation_chose_stays_in_a_warm_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(0)
+    y = generator.integers(2, size=120)
+    edges = generator.integers(120, size=(2, 1200))
+    edges = edges[:, y[edges[0]] != y[edges[1]]]  # neighbours never agree
+    deep = {"preset": "residual", "num_layers": 1, "hidden_channels": 8, "max_epochs": 30}
+    monkeypatch.setattr("lgcn.training.portfolio.choice.DEEP", deep)
+    monkeypatch.setattr("lgcn.estimator.base.DEEP", deep)
+    x = np.zeros((120, 2)) + y[:, None] * [1.0, -1.0]
+
+    def members(asked: Settings, whole: Graph) -> list[tuple[str, Settings]]:
+        return [("deep", Settings.create(seed=asked.seed, dataset=asked.dataset, **deep))]
+
+    for place in ("estimator.base", "training.portfolio.trainer"):
+        monkeypatch.setattr(f"lgcn.{place}.label_members", members)
+    classifier = LGCNClassifier(random_state=0, positions="none").fit(x, y, edges)
+    assert classifier.settings_.model.name == "residual"
+    classifier.set_params(warm_start=True, max_epochs=1, lr=0.0)
+    for _ in range(2):
+        before = classifier.model_.state_dict()
+        after = classifier.fit(x, y, edges).model_.state_dict()
+        assert torch.equal(before["classifier.weight"], after["classifier.weight"])
+
+
 def test_what_is_learned(graph: Graph, fitted: LGCNClassifier) -> None:
     assert fitted.n_features_in_ == 8
     assert fitted.n_iter_ == 12

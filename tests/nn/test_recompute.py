@@ -481,3 +481,10 @@ def test_on_a_gpu_training_gives_the_same_up_to_rounding(
         losses.append([epoch["train_loss"] for epoch in result.history])
     assert losses[1] == pytest.approx(losses[0], rel=1e-3)
     assert losses[1] == losses[2]
+
+
+@pytest.mark.parametrize("dropped", [{"adj_dropout": 0.1}, {"lgcl_dropout": 0.1}])
+def test_what_keeps_the_grid_counts_as_if_there_was_no_recompute(dropped: dict[str, float]) -> None:
+    kept = Settings.create(preset="residual", **dropped)
+    asked = Settings.create(preset="residual", recompute=True, **dropped)
+    assert asked.model.values_per_feature == kept.model.values_per_feature

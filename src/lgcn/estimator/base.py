@@ -33,7 +33,7 @@ from lgcn.estimator.weights import as_float32, read_sample_weight, spread_weight
 from lgcn.graph import Graph
 from lgcn.inference import embed, predict
 from lgcn.training import ModelSpec, Result, Settings, train
-from lgcn.training.portfolio.choice import label_members, wants_several
+from lgcn.training.portfolio.choice import DEEP, label_members, wants_several
 from lgcn.utils.progress import epoch_progress
 
 if TYPE_CHECKING:
@@ -265,7 +265,11 @@ class LGCNEstimator(FittedEstimator):
         settings = flat_settings(given, self.settings or {}, "tables", seed)
         if warm:  # what depends on the first graph stays, or the weights would not fit
             before = self.settings_
-            settings.setdefault("labels", "many" if before.labels == "many" else "few")
+            is_default = settings.get("preset", "default") == "default" and "model" not in settings
+            if is_default and before.preset == DEEP["preset"]:  # which validation chose
+                settings = {**DEEP, **settings, "preset": DEEP["preset"]}
+            else:
+                settings.setdefault("labels", "many" if before.labels == "many" else "few")
             for key in ("k", "input_scale"):
                 if getattr(Settings.create(**settings).model, key) is None:
                     settings[key] = getattr(before.model, key)

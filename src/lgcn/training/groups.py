@@ -348,7 +348,7 @@ class ResidualSettings(ModelSettings):
     @property
     def values_per_feature(self) -> int:
         # Layers are half as wide as those of the LGCN's defaults, which have at most three.
-        drops = self.adj_dropout > 0 or self.lgcl_dropout > 0
+        drops = self.adj_dropout > 0 or self.lgcl_dropout > 0  # the grid is then kept all the same
         keeps_grid = self.aggregate == "lgcl" and (drops or not self.recompute)
         per_layer = self.k + 1 if keeps_grid else 4
         return self._convolutions * per_layer * max(1, self.num_layers // 4)

@@ -52,7 +52,7 @@ from lgcn.training import folder_lock
 from lgcn.training.groups import LGCNSettings
 from lgcn.training.model_spec import ModelSpec, load_weights
 from lgcn.training.models import UnknownModel
-from lgcn.training.settings import Settings, flat_names
+from lgcn.training.settings import Settings, flat_names, groups_of
 from lgcn.utils.files import cannot_write, open_plain, read_json, write_json
 
 if TYPE_CHECKING:
@@ -513,9 +513,24 @@ def _sha256(path: Path) -> str:
 def _stored_settings(record: Mapping[str, Any]) -> Settings:
     """The settings in run.json, checked."""
     if "settings" in record:
-        return Settings.create(**record["settings"])
+        return Settings.create(**_with_defaults(record["settings"]))
     # Files of earlier versions have flat settings, also those of models that were not used.
     flat = dict(record["config"])
     flat["preset"] = flat.pop("recipe", None)
     own = {*flat_names(flat.get("model", "lgcn")), *Settings.model_fields}
     return Settings.create(**{name: flat[name] for name in flat if name in own})
+
+
+def _with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored settings, with the defaults of those that came after the run.
+
+    New settings change nothing by their defaults. A preset may give them other values now, or build
+    another network.
+    """
+    filled = dict(stored)
+    for group, cls in groups_of(stored["model"]["name"]).items():
+        if group in stored:
+            fields = cls.model_fields.items()
+            usual = {name: field.default for name, field in fields if not field.is_required()}
+            filled[group] = {**usual, **stored[group]}
+    return filled

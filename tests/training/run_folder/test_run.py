@@ -39,6 +39,20 @@ def test_the_model_comes_back(finished_run: tuple[Path, Result]):
     assert (spec.num_features, spec.num_classes, spec.multi_label) == (8, 3, False)
 
 
+def test_a_run_from_before_a_setting_has_its_default_not_that_of_the_preset(tmp_path: Path):
+    small = {"num_layers": 1, "hidden_channels": 4, "max_epochs": 1}
+    config = Settings.create(preset="residual", cnn="single", **small)
+    assert Settings.create(preset="residual").model.cnn == "depthwise"
+    result = train(small_graph(), config, out=tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text())
+    for name in ("cnn", "mean", "lgcl_dropout", "recompute", "edge_features", "directions"):
+        del record["settings"]["model"][name]
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    model, settings, _ = Run(tmp_path).load_model()
+    assert settings.model.cnn == "single"
+    assert digest(model) == digest(result.model)
+
+
 @pytest.mark.usefixtures("checkpoints")
 def test_one_checkpoint_is_kept(tmp_path: Path):
     with pytest.raises(Killed):
