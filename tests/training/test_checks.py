@@ -10,7 +10,8 @@ from torch import Tensor
 from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.nn import LGCN
-from lgcn.training import checks, divergence, train
+from lgcn.training import ModelSpec, Settings, checks, divergence, train
+from lgcn.training.checks import check_k, check_trainable
 from lgcn.utils.out_of_memory import OutOfMemory
 
 from .graphs import settings, small_graph
@@ -161,3 +162,27 @@ def test_a_test_split_of_one_class_has_no_roc_auc():
     graph = two_classes((0, 1))
     graph = replace(graph, test_mask=graph.test_mask & (graph.y == 0))
     assert train(graph, settings(metric="roc_auc", max_epochs=2)).record["test_score"] is None
+
+
+def test_propagated_features_that_memory_cannot_hold_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = small_graph()
+    chosen = Settings.create(dataset="tables", preset="propagated", training="whole", device="cpu")
+    spec = ModelSpec.of(graph)
+    model = spec.build_without_memory(chosen.resolve(graph))
+    check_k(graph, chosen, model, torch.device("cpu"))
+    copies = 4 * graph.num_nodes * graph.num_features * (1 + 3 * chosen.optimisation.views)
+    monkeypatch.setattr(checks, "available_memory", lambda: copies - 1)
+    with pytest.raises(OutOfMemory, match="embedding=propagated: 8 features of 200 nodes"):
+        check_k(graph, chosen, model, torch.device("cpu"))
+    monkeypatch.setattr(checks, "available_memory", lambda: copies)
+    check_k(graph, chosen, model, torch.device("cpu"))
+
+
+def test_recompute_with_edge_features_says_that_it_has_no_effect() -> None:
+    plain = small_graph()
+    graph = replace(plain, edge_attr=torch.rand(plain.num_edges, 2))
+    chosen = Settings.create(dataset="tables", model="residual", recompute=True)
+    with pytest.warns(UserWarning, match="recompute=True has no effect"):
+        check_trainable(graph, chosen)

@@ -8,7 +8,13 @@ import torch
 
 from lgcn.graph import Graph
 from lgcn.training import Settings, choose
-from lgcn.training.choose import Known, describe, whole_graph_work
+from lgcn.training.choose import (
+    LARGE_NODES,
+    Known,
+    describe,
+    training_choice,
+    whole_graph_work,
+)
 from lgcn.training.groups import SamplingSettings
 
 
@@ -187,3 +193,25 @@ def test_the_first_line_says_what_is_trained_on(monkeypatch: pytest.MonkeyPatch)
     assert "because" not in describe(graph, by_hand.resolve(graph), by_hand)
     monkeypatch.setattr(choose, "WHOLE_GRAPH_VALUES", 1)
     assert "much memory" in describe(graph, settings.resolve(graph), settings)
+
+
+def test_propagated_inputs_count_in_the_choice_of_the_whole_graph() -> None:
+    """Their copies are as wide as the input, whatever the width of the network."""
+    edges = torch.randint(0, 2000, (2, 4000), generator=torch.Generator().manual_seed(0))
+    narrow = Graph.from_edge_index(edges, 2000, x=torch.rand(2000, 4))
+    wide = Graph.from_edge_index(edges, 2000, x=torch.rand(2000, 40_000).to_sparse_csr())
+    asked = Settings.create(dataset="tables", preset="propagated", device="cpu")
+    plain = asked.replace(embedding="linear")
+    assert asked.model.averages
+    assert not plain.model.averages
+    for settings, graph, expected in (
+        (asked, narrow, "whole"),
+        (asked, wide, "subgraph"),
+        (plain, wide, "whole"),
+    ):
+        found = training_choice(Known.of(graph), settings.replace(k=8))
+        assert found["training"] == expected
+    sub = training_choice(Known.of(wide), asked)
+    assert (sub["max_nodes"], sub["scored_nodes"]) == (LARGE_NODES, "start")
+    work = [whole_graph_work(Known.of(wide), s.replace(max_steps=1)) for s in (plain, asked)]
+    assert work[1] > 50 * work[0]

@@ -224,7 +224,7 @@ def test_networks_of_whole_graphs_refuse_edge_features() -> None:
     part = graph.subgraph(torch.arange(20))
     y = torch.arange(10) % 2
     graphs = GraphSet.create(Graph.concat([part] * 10), y=y, **masks(10))
-    with pytest.raises(UsageError, match=r"model=graph_lgcn does not read .*: leave them out"):
+    with pytest.raises(UsageError, match=r"model=graph_lgcn does not read .*: omit edge_columns"):
         train(graphs, Settings.create(model="graph_lgcn", dataset="graphs", max_epochs=1))
 
 

@@ -114,8 +114,8 @@ class LGConv(MessageLayer):
             the grid exists by blocks of rows. The gradients are the same up to rounding. A CNN of
             your own must treat each row on its own. The grid is kept all the same in training with
             `dropout` or `adj_dropout`, or with a dropout or batch norm in the CNN, whose random
-            numbers or averages would differ in the second pass; with edge masks; when compiled or
-            exported; and for `return_selection`. (default: `False`)
+            numbers or averages would differ in the second pass; with edge masks or edge features;
+            when compiled or exported; and for `return_selection`. (default: `False`)
 
     Shapes:
         - **input:** node features $(N, C)$, or a pair $((N_{source}, C), (N_{target}, C))$ for a

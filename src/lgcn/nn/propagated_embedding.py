@@ -27,8 +27,8 @@ class PropagatedEmbedding(Diffusion):
 
     In training, `drop` removes whole nodes from the input, so that a node's features are often made
     of its neighbourhood alone. Both norms are batch norms, or both are left out. A training step
-    propagates all input features, and keeps three dense matrices of their size. It takes
-    $O(K E C)$ time. In evaluation the norms are fixed, and the linear map comes first: sparse
+    propagates all input features, and keeps three dense matrices of their size per view. It
+    takes $O(K E C)$ time. In evaluation the norms are fixed, and the linear map comes first: sparse
     features stay sparse, and $D$ features are propagated in place of $C$.
 
     Args:

@@ -12,7 +12,9 @@ from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
 from lgcn.graph.csr import CSR, row_sums
 from lgcn.nn.lg_conv import MAX_GRID, LGConv
+from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.training.edge_advice import check_reads_edges, needs_directed, refuse_several
+from lgcn.training.groups import PROPAGATED_MATRICES
 from lgcn.training.metric_names import FACTS
 from lgcn.training.metrics import METRICS
 from lgcn.training.settings import Settings
@@ -194,19 +196,18 @@ def check_k(graph: Graph, settings: Settings, model: Module, device: torch.devic
         graph, settings, device: Those of the training.
         model: The model. Its weights need shapes, but no values.
     """
+    _check_propagated(graph, settings, model, device)
     layers = [layer for layer in model.modules() if isinstance(layer, LGConv)]
     if not layers or layers[0].k <= USUAL_K:
         return
     first, k = layers[0], layers[0].k
     largest = int(graph.rowptr.diff().max()) + first.self_loops if graph.num_nodes else 0
-    nodes = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
-    sampling = settings.sampling
-    if sampling.training == "subgraph" and sampling.max_nodes is not None:
-        nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
+    nodes, sampling = _nodes_of_a_step(graph, settings), settings.sampling
     # A lower bound: at least the grid of the first LGCL is kept for the backward pass, or some of
     # it at a time.
     needed = 4 * first.grid_values(nodes) * settings.optimisation.views
-    if first.recompute:
+    drops = first.dropout > 0 or first.adj_dropout > 0
+    if first.recompute and not drops and first.edge_factor is None:
         needed = 4 * min(MAX_GRID, first.grid_values(nodes))
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
@@ -223,6 +224,36 @@ def check_k(graph: Graph, settings: Settings, model: Module, device: torch.devic
             f"k={max(largest, 1)} selects the same values in less time and memory",
             stacklevel=3,
         )
+
+
+def _check_propagated(
+    graph: Graph, settings: Settings, model: Module, device: torch.device
+) -> None:
+    """Raises OutOfMemory if the dense copies of propagated features do not fit."""
+    first = getattr(model, "embedding", None)
+    available = available_memory() if device.type == "cpu" else None
+    if not isinstance(first, PropagatedEmbedding) or available is None:
+        return
+    nodes, views = _nodes_of_a_step(graph, settings), settings.optimisation.views
+    # A lower bound: the last view also has the copy that it propagates.
+    needed = 4 * nodes * first.in_channels * (1 + (PROPAGATED_MATRICES - 1) * views)
+    if needed > available:
+        less = "fewer views"
+        less += "" if settings.sampling.training == "subgraph" else ", training=subgraph"
+        raise OutOfMemory(
+            f"not enough memory for embedding=propagated: {first.in_channels} features of {nodes} "
+            f"nodes, dense and in {views} views, take at least {format_memory(needed)}, and "
+            f"{format_memory(available)} are available. Use {less}, or embedding=linear"
+        )
+
+
+def _nodes_of_a_step(graph: Graph, settings: Settings) -> int:
+    """The most nodes that a training step computes."""
+    nodes = graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max())
+    sampling = settings.sampling
+    if sampling.training == "subgraph" and sampling.max_nodes is not None:
+        nodes = min(nodes, sampling.max_nodes * sampling.subgraphs_per_batch)
+    return nodes
 
 
 def is_read(graph: Graph) -> bool:
@@ -290,6 +321,12 @@ def _check_edge_features(graph: Graph, settings: Settings) -> None:
         return
     what = f"the edge features (edge_attr) of {graph.name}"
     check_reads_edges(model, what)
+    if getattr(model, "recompute", False):
+        warnings.warn(
+            f"recompute=True has no effect: {graph.name} has edge features, with which LGCLs keep "
+            "what they selected. Use edge_features=none, or recompute=False",
+            stacklevel=3,
+        )
     if attr.size(1) == 0:
         raise UsageError(f"{what} must have at least one column, got none: use edge_attr=None")
     if attr.numel() <= CHECKED_VALUES and not all(map(math.isfinite, value_range(attr))):

@@ -62,6 +62,7 @@ class Known:
     num_edges: int  # entries of the adjacency
     largest: int  # nodes of the largest of several separate graphs
     num_graphs: int
+    num_features: int
     wants_many: Callable[[], bool]
     suggested_k: Callable[[], int]
     feature_length: Callable[["Settings"], float]
@@ -77,6 +78,7 @@ class Known:
             graph.num_edges,
             graph.num_nodes if graph.ptr is None else int(graph.ptr.diff().max()),
             graph.num_graphs,
+            graph.num_features,
             lambda: wants_many(graph),
             lambda: suggest_k(graph),
             lambda settings: prepared_length(graph, settings),
@@ -92,6 +94,7 @@ class Known:
             found["num_edges"],
             found["num_nodes"],
             1,
+            found["num_features"],
             lambda: found["labels_per_class"] >= MANY_LABELS or not agree,
             lambda: int(found["suggested_k"]),
             lambda settings: float(found["feature_length"]),
@@ -136,7 +139,19 @@ def whole_graph_work(known: Known, settings: "Settings") -> int:
     """Work of all epochs on the whole graph."""
     chosen = settings.optimisation
     epochs = chosen.max_epochs if chosen.max_steps is None else _epochs(known, settings)
-    return epochs * chosen.views * settings.model.work(known.num_nodes, known.num_edges)
+    return epochs * chosen.views * _work(known, settings, known.num_nodes, known.num_edges)
+
+
+def _work(known: Known, settings: "Settings", nodes: int, entries: int) -> int:
+    """Work of a pass over so many nodes and entries of the adjacency."""
+    model = settings.model
+    return model.work(nodes, entries) + model.input_work(entries, known.num_features)
+
+
+def _values(known: Known, settings: "Settings") -> int:
+    """Values per feature that training on the largest graph keeps."""
+    model = settings.model
+    return known.largest * (model.values_per_feature + model.input_values(known.num_features))
 
 
 def _epochs(known: Known, settings: "Settings") -> int:
@@ -160,7 +175,7 @@ def training_choice(
         settings: The settings, in which k is chosen.
         may_be_whole: Whether one process can train on the whole graph. (default: `True`)
     """
-    values = known.largest * settings.model.values_per_feature
+    values = _values(known, settings)
     budget = WORK[device_kind(settings.hardware.device)]
     if (
         may_be_whole
@@ -170,9 +185,7 @@ def training_choice(
         return {"training": "whole"}
     found: dict[str, Any] = {"training": "subgraph"}
     model = settings.model
-    diffuses = isinstance(model, LGCNSettings) and bool(
-        model.classifier == "diffusion" and model.hops
-    )
+    diffuses = isinstance(model, LGCNSettings) and model.averages
     clusters = not diffuses and _clusters_fit(known, settings)
     if (diffuses or clusters) and "max_nodes" not in settings.given:
         found["max_nodes"] = LARGE_NODES
@@ -212,7 +225,7 @@ def _subgraph_work(known: Known, settings: "Settings") -> int:
     """Work of a step on a sub-graph that is as dense as the graph itself."""
     nodes = min(settings.sampling.max_nodes or known.num_nodes, known.num_nodes)
     entries = known.num_edges * nodes // max(known.num_nodes, 1)
-    return settings.optimisation.views * settings.model.work(nodes, entries)
+    return settings.optimisation.views * _work(known, settings, nodes, entries)
 
 
 def _epochs_per_evaluation(known: Known, settings: "Settings", subgraphs: int) -> int:
@@ -229,8 +242,7 @@ def _epochs_per_evaluation(known: Known, settings: "Settings", subgraphs: int) -
 
 def why_subgraphs(known: Known, settings: "Settings") -> str:
     """Why ``training=auto`` takes sub-graphs, in a few words."""
-    values = known.largest * settings.model.values_per_feature
-    if values > WHOLE_GRAPH_VALUES:
+    if _values(known, settings) > WHOLE_GRAPH_VALUES:
         return "the whole graph would need much memory"
     place = "GPU" if device_kind(settings.hardware.device) == "cuda" else "CPU"
     return f"the whole graph would be slow on a {place}"

@@ -146,6 +146,7 @@ def _known(graphs: GraphSet) -> Known:
         graph.num_edges,
         int(graphs.sizes.max()) if graphs.num_graphs else 0,
         graphs.num_graphs,
+        graphs.num_features,
         lambda: False,
         lambda: suggest_k(nodes),
         lambda settings: prepared_length(nodes, settings),

@@ -26,6 +26,9 @@ from lgcn.utils.choices import READOUTS, Activation, ScoredNodes, StartNodes, re
 from lgcn.utils.limits import MAX_PARTS
 from lgcn.utils.sizes import parse_memory
 
+# Dense matrices of the size of the input that embedding=propagated keeps per view, and one more
+# while it is computed.
+PROPAGATED_MATRICES = 4
 LARGEST_INT = 2**63 - 1  # the largest that torch takes
 
 Int = Annotated[int, Field(le=LARGEST_INT)]
@@ -177,6 +180,14 @@ class ModelSettings(Group):
         """Whether edge weights may be negative: nothing divides by the root of their sum."""
         return False
 
+    def input_values(self, features: int) -> int:
+        """What `values_per_feature` leaves out, since it depends on the number of features."""
+        return 0
+
+    def input_work(self, entries: int, features: int) -> int:
+        """What `work` leaves out, since it depends on the number of features."""
+        return 0
+
     def options(self) -> dict[str, Any]:
         """The arguments of the network's class."""
         if self.input_scale is None:
@@ -276,6 +287,23 @@ class LGCNSettings(ModelSettings):
             width += width if self.cnn in ("shared", "depthwise") else self.lgcl_channels
         sums = {"diffusion": self.hops, "none": 0}.get(self.classifier, 1)
         return total + sums * width * entries // 2
+
+    def input_values(self, features: int) -> int:
+        if self.embedding != "propagated":
+            return 0
+        return -(-PROPAGATED_MATRICES * features // self.hidden_channels)
+
+    def input_work(self, entries: int, features: int) -> int:
+        if self.embedding != "propagated":
+            return 0
+        return self.input_hops * features * entries // 2
+
+    @property
+    def averages(self) -> bool:
+        """Whether it averages over several steps of propagation."""
+        if self.embedding == "propagated" and self.input_hops > 0:
+            return True
+        return self.classifier == "diffusion" and self.hops > 0
 
     def options(self) -> dict[str, Any]:
         if self.k is None:
