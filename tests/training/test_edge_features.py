@@ -80,12 +80,9 @@ def small(**given: Any) -> Settings:
     return Settings.create(**{**usual, **given})
 
 
-def test_score(graph: Graph, **given: Any) -> float:
+def score_of(graph: Graph, **given: Any) -> float:
     score: float = train(graph, small(**given)).record["test_score"]
     return score
-
-
-test_score.__test__ = False  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -109,17 +106,17 @@ def test_labels_that_depend_on_edges_are_learnt_with_them_and_not_without(
     kind: str, without: dict[str, Any], options: dict[str, Any]
 ) -> None:
     graph = planted(kind)
-    assert test_score(graph, **options) > 0.8
-    assert test_score(graph, **(options | without)) < 0.68
+    assert score_of(graph, **options) > 0.8
+    assert score_of(graph, **(options | without)) < 0.68
 
 
 @pytest.mark.parametrize("aggregate", ["sum", "mean", "lgcl"])
 def test_signs_of_edge_weights_are_read(aggregate: str) -> None:
     graph = planted("signs")
-    assert test_score(graph, aggregate=aggregate) > 0.8
+    assert score_of(graph, aggregate=aggregate) > 0.8
     assert graph.edge_weight is not None
     unsigned = replace(graph, edge_weight=graph.edge_weight.abs())
-    assert test_score(unsigned, aggregate=aggregate) < 0.68
+    assert score_of(unsigned, aggregate=aggregate) < 0.68
 
 
 def test_sub_graphs_carry_edge_features_and_directions() -> None:
@@ -127,7 +124,7 @@ def test_sub_graphs_carry_edge_features_and_directions() -> None:
         graph = planted(kind)
         sampled = {"training": "subgraph", "max_nodes": 300, "max_epochs": 40}
         for sampler in ("bfs", "clusters"):
-            assert test_score(graph, sampler=sampler, **sampled, **options) > 0.75
+            assert score_of(graph, sampler=sampler, **sampled, **options) > 0.75
 
 
 def test_features_are_standardised_by_the_training_and_stored(tmp_path: Path) -> None:
