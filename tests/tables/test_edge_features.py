@@ -264,7 +264,7 @@ def test_a_run_reads_new_tables_as_those_of_its_training(
     assert "edge_features=none" in lgcn_("explain", "run", "p1").message
     assert "--edge-columns" in lgcn_("data", "check", *flags(old), "--edge-columns", "x").message
     refused = lgcn_("train", *flags(old), *common, *columns, "--out", "other").message
-    assert "without --edge-columns" in refused
+    assert "omit --edge-columns" in refused
     assert not Path("other").exists()
     (tmp_path / "run/edge_features.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"edge_features\.json is damaged"):
