@@ -199,7 +199,9 @@ def test_propagated_inputs_count_in_the_choice_of_the_whole_graph() -> None:
     """Their copies are as wide as the input, whatever the width of the network."""
     edges = torch.randint(0, 2000, (2, 4000), generator=torch.Generator().manual_seed(0))
     narrow = Graph.from_edge_index(edges, 2000, x=torch.rand(2000, 4))
-    wide = Graph.from_edge_index(edges, 2000, x=torch.rand(2000, 40_000).to_sparse_csr())
+    one_each = torch.arange(2001), torch.zeros(2000, dtype=torch.long), torch.ones(2000)
+    x = torch.sparse_csr_tensor(*one_each, (2000, 40_000), check_invariants=True)
+    wide = Graph.from_edge_index(edges, 2000, x=x)
     asked = Settings.create(dataset="tables", preset="propagated", device="cpu")
     plain = asked.replace(embedding="linear")
     assert asked.model.averages
