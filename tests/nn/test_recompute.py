@@ -448,20 +448,22 @@ def test_on_a_gpu_a_second_pass_does_not_wait(
     conv = LGConv(16, 16, k=4, mean=True, recompute=recompute).cuda()
     x = graph.x.requires_grad_()
 
-    def step() -> None:
+    def step() -> Tensor:
         conv.train()
         conv(x, graph).sum().backward()
         conv.eval()
         with torch.no_grad():
-            conv(x, graph)
+            out: Tensor = conv(x, graph)
+        return out
 
-    step()
+    first = step()
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        step()
+        second = step()  # raises if it waits
     finally:
         torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(second, first)
 
 
 @pytest.mark.gpu

@@ -11,7 +11,7 @@ from lgcn.errors import TrainingDiverged, UsageError
 from lgcn.graph import Graph
 from lgcn.nn import LGCN
 from lgcn.training import ModelSpec, Settings, checks, divergence, train
-from lgcn.training.checks import check_k, check_trainable
+from lgcn.training.checks import check_k
 from lgcn.utils.out_of_memory import OutOfMemory
 
 from .graphs import settings, small_graph
@@ -180,9 +180,19 @@ def test_propagated_features_that_memory_cannot_hold_are_an_error(
     check_k(graph, chosen, model, torch.device("cpu"))
 
 
-def test_recompute_with_edge_features_says_that_it_has_no_effect() -> None:
-    plain = small_graph()
-    graph = replace(plain, edge_attr=torch.rand(plain.num_edges, 2))
-    chosen = Settings.create(dataset="tables", model="residual", recompute=True)
-    with pytest.warns(UserWarning, match="recompute=True has no effect"):
-        check_trainable(graph, chosen)
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [({"lgcl_dropout": 0.2}, "lgcl_dropout"), ({"adj_dropout": 0.1}, "adj_dropout"), ({}, "edge")],
+)
+def test_recompute_says_once_where_it_has_no_effect(given: dict[str, Any], reason: str) -> None:
+    graph = small_graph()
+    if not given:
+        graph = replace(graph, edge_attr=torch.rand(graph.num_edges, 2))
+    chosen = Settings.create(
+        **{"dataset": "tables", "model": "residual", "recompute": True, "max_epochs": 1, **given}
+    )
+    with pytest.warns(UserWarning, match="recompute") as caught:
+        train(graph, chosen)
+    found = [str(one.message) for one in caught if "recompute" in str(one.message)]
+    assert len(found) == 1
+    assert f"no effect with {reason}" in found[0]

@@ -198,16 +198,32 @@ def check_k(graph: Graph, settings: Settings, model: Module, device: torch.devic
     """
     _check_propagated(graph, settings, model, device)
     layers = [layer for layer in model.modules() if isinstance(layer, LGConv)]
-    if not layers or layers[0].k <= USUAL_K:
+    if not layers:
         return
     first, k = layers[0], layers[0].k
+    keeps = [
+        name
+        for name, holds in (
+            ("lgcl_dropout", first.dropout > 0),
+            ("adj_dropout", first.adj_dropout > 0),
+            ("edge features", first.edge_factor is not None),
+        )
+        if holds
+    ]
+    if first.recompute and keeps:
+        warnings.warn(
+            f"recompute=True has no effect with {' and '.join(keeps)}: LGCLs keep what they "
+            "selected all the same",
+            stacklevel=3,
+        )
+    if k <= USUAL_K:
+        return
     largest = int(graph.rowptr.diff().max()) + first.self_loops if graph.num_nodes else 0
     nodes, sampling = _nodes_of_a_step(graph, settings), settings.sampling
     # A lower bound: at least the grid of the first LGCL is kept for the backward pass, or some of
     # it at a time.
     needed = 4 * first.grid_values(nodes) * settings.optimisation.views
-    drops = first.dropout > 0 or first.adj_dropout > 0
-    if first.recompute and not drops and first.edge_factor is None:
+    if first.recompute and not keeps:
         needed = 4 * min(MAX_GRID, first.grid_values(nodes))
     available = available_memory() if device.type == "cpu" else None
     padding = f"no node of {graph.name} has more than {largest} values to select from"
@@ -321,12 +337,6 @@ def _check_edge_features(graph: Graph, settings: Settings) -> None:
         return
     what = f"the edge features (edge_attr) of {graph.name}"
     check_reads_edges(model, what)
-    if getattr(model, "recompute", False):
-        warnings.warn(
-            f"recompute=True has no effect: {graph.name} has edge features, with which LGCLs keep "
-            "what they selected. Use edge_features=none, or recompute=False",
-            stacklevel=3,
-        )
     if attr.size(1) == 0:
         raise UsageError(f"{what} must have at least one column, got none: use edge_attr=None")
     if attr.numel() <= CHECKED_VALUES and not all(map(math.isfinite, value_range(attr))):
