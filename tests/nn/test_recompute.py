@@ -410,6 +410,7 @@ def test_on_a_gpu_it_gives_the_same_with_less_memory(
     monkeypatch.setattr(lg_conv, "MAX_RECOMPUTED_GPU", 2**20)
     # TensorFloat-32 rounds the convolution of a block other than that of the whole grid.
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
 
     def run(conv: Module, x: Tensor) -> Tensor:
         with torch.autocast("cuda", torch.bfloat16, enabled=half):

@@ -10,9 +10,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from lgcn.ops import k_largest, k_largest_values
+from lgcn.ops import k_largest, k_largest_values, spmm
 from lgcn.ops import structure as csr
-from lgcn.ops.k_largest import k_largest_grid
+from lgcn.ops.k_largest import k_largest_grid, k_largest_grid_chosen, k_largest_grid_values
 
 from .graphs import DTYPES, Case, assert_same, cases, oracle, random_graph
 
@@ -141,6 +141,47 @@ def test_the_grid_may_end_with_something_else() -> None:
     grid = k_largest_grid(x, own, rowptr, col, 3)
     longer = k_largest_grid(x, own, rowptr, col, 3, last=last)
     assert_same(longer, torch.cat([grid, last.unsqueeze(1)], dim=1))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("with_sum", [False, True])
+def test_the_grid_where_nothing_learns(weighted: bool, with_sum: bool) -> None:
+    rowptr, col = random_graph(30, 20, 5)
+    x, own = torch.randn(20, 4, requires_grad=True), torch.randn(30, 4)
+    weight = torch.randn(col.numel()) if weighted else None
+    divisor = torch.full((30, 1), 3.0)
+    expected = k_largest_grid(x.detach(), own, rowptr, col, 3, edge_weight=weight)
+    if with_sum:
+        ones = torch.ones(col.numel()) if weight is None else weight
+        total = spmm(rowptr, col, ones, x.detach()) / 3
+        expected = torch.cat([expected, total.unsqueeze(1)], dim=1)
+    options: dict[str, Any] = {"edge_weight": weight, "with_sum": with_sum}
+    options["divisor"] = divisor if with_sum else None
+    found = k_largest_grid_values(x, own, rowptr, col, 3, **options)
+    assert_same(found, expected)
+    assert not found.requires_grad
+    chosen, _ = k_largest_grid_chosen(x.detach(), own, rowptr, col, 3, **options)
+    assert_same(chosen, expected)
+
+
+def test_a_sum_needs_own_features_and_a_fitting_divisor() -> None:
+    rowptr, col = random_graph(5, 4, 2)
+    x, own = torch.randn(4, 3), torch.randn(5, 3)
+    with pytest.raises(ValueError, match=r"divisor.*\(5, 1\).*\(4, 1\)"):
+        k_largest_grid_values(x, own, rowptr, col, 2, with_sum=True, divisor=torch.ones(4, 1))
+    for first, last in ((None, None), (own, own)):
+        with pytest.raises(ValueError, match="with_sum"):
+            torch.ops.lgcn.k_largest_values(x, rowptr, col, 2, None, False, first, last, True, None)
+
+
+@pytest.mark.parametrize("with_sum", [False, True])
+def test_opcheck_of_the_values(with_sum: bool) -> None:
+    rowptr, col = random_graph(6, 5, 3, seed=1)
+    own = torch.randn(6, 3)
+    last = None if with_sum else torch.randn(6, 3)
+    arguments = (torch.randn(5, 3), rowptr, col, 2, None, False, own, last, with_sum, None)
+    results = torch.library.opcheck(torch.ops.lgcn.k_largest_values.default, arguments)
+    assert set(results.values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from lgcn.ops.k_largest import (
     k_largest_grid,
     k_largest_grid_chosen,
     k_largest_grid_from,
+    k_largest_grid_values,
 )
 
 Rank = Literal["raw", "normalized"]
@@ -288,8 +289,8 @@ class LGConv(MessageLayer):
             adjacency: The rows of the nodes; its columns number the rows of `source`.
             mask: Factor of the values of each entry of `adjacency`. (default: none)
         """
-        if mask is None and self._selects_and_sums(source):
-            grid, _ = self.select_chosen(source, own, adjacency)
+        if mask is None and self._selects_and_sums(source, own, adjacency):
+            grid = self.select_values(source, own, adjacency)
             return drop(grid, self.dropout, self.training, overwrite=True)
         source, own, adjacency, last = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
@@ -313,30 +314,39 @@ class LGConv(MessageLayer):
     def select_chosen(
         self, source: Tensor, own: Tensor | None, adjacency: CSR
     ) -> tuple[Tensor, Tensor]:
-        """As `select` without dropout, and gives the positions in the rows of what was selected.
+        """As `select_values`, with the positions in the rows of what was selected."""
+        return k_largest_grid_chosen(**self._to_select(source, own, adjacency))
 
-        No gradients flow through it.
-        """
+    def select_values(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> Tensor:
+        """As `select` without dropout. No gradients flow through it."""
+        return k_largest_grid_values(**self._to_select(source, own, adjacency))
+
+    def _to_select(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> dict[str, Any]:
         source, own, adjacency, _ = self._ranked(source, own, adjacency, None, with_last=False)
         rowptr, col, weight = adjacency
         with_sum = self.mean or self.sum
-        return k_largest_grid_chosen(
-            source,
-            own,
-            rowptr,
-            col,
-            self.k,
-            edge_weight=weight,
-            zeros=self.zeros,
-            with_sum=with_sum,
-            divisor=self.weight_sums(adjacency, source) if with_sum else None,
-        )
+        return {
+            "x": source,
+            "own": own,
+            "rowptr": rowptr,
+            "col": col,
+            "k": self.k,
+            "edge_weight": weight,
+            "zeros": self.zeros,
+            "with_sum": with_sum,
+            "divisor": self.weight_sums(adjacency, source) if with_sum else None,
+        }
 
-    def _selects_and_sums(self, source: Tensor) -> bool:
+    def _selects_and_sums(self, source: Tensor, own: Tensor | None, adjacency: CSR) -> bool:
         """Whether to sum neighbours while they are selected: on a GPU, where nothing learns."""
-        if not (self.mean or self.sum) or not source.is_cuda or torch.is_grad_enabled():
+        if not (self.mean or self.sum) or not source.is_cuda:
             return False
-        return not torch.compiler.is_compiling()
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            return False
+        inputs = (source, own, adjacency.weight)
+        return not torch.is_grad_enabled() or not any(
+            tensor is not None and tensor.requires_grad for tensor in inputs
+        )
 
     def _ranked(
         self,

@@ -235,7 +235,11 @@ class _Gradients:
         weight = block.entries(self.weight)
         own = None if self.own is None else block.rows(self.own)
         adjacency = CSR(block.rowptr, block.col, weight)
-        grid, chosen = self.conv.select_chosen(self.source, own, adjacency)
+        chosen: Tensor | None = None
+        if self.needs_source or self.needs_weight:
+            grid, chosen = self.conv.select_chosen(self.source, own, adjacency)
+        else:
+            grid = self.conv.select_values(self.source, own, adjacency)
         grad_grid = self._of_grid(grid, grad)
         del grid
         if grad_grid is not None:
@@ -264,7 +268,9 @@ class _Gradients:
                 total += part
         return of_grid
 
-    def _add_selection(self, block: RowBlock, adjacency: CSR, chosen: Tensor, grad: Tensor) -> None:
+    def _add_selection(
+        self, block: RowBlock, adjacency: CSR, chosen: Tensor | None, grad: Tensor
+    ) -> None:
         conv, (rowptr, col, weight) = self.conv, adjacency
         grad = grad.contiguous()
         of_own = self.of_source if self.own_is_source else self.of_own
@@ -272,6 +278,8 @@ class _Gradients:
             block.rows(of_own).add_(grad[:, 0])
         elif of_own is not None:
             block.rows(of_own).copy_(grad[:, 0])
+        if chosen is None:
+            return
         last = grad[:, -1] if conv.mean or conv.sum else None
         if self.of_source is not None:
             every = last

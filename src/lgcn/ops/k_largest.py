@@ -126,6 +126,35 @@ def k_largest_grid_from(
     return grid, _neighbor_at(position, rowptr, col)
 
 
+def k_largest_grid_values(
+    x: Tensor,
+    own: Tensor | None,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+) -> Tensor:
+    """As `k_largest_grid`, where nothing learns: no gradients flow through it.
+
+    Args:
+        x, own, rowptr, col, k, edge_weight, zeros: As in `k_largest_grid`.
+        with_sum: Whether the sum over each row follows the values; a GPU reads x once for both.
+        divisor: What the sum is divided by, [N, 1]. (default: nothing)
+    """
+    if own is None:
+        own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
+    _check_options(k, zeros)
+    with torch.no_grad():
+        values: Tensor = _select_values(
+            x, rowptr, col, int(k), edge_weight, zeros == "compete", own, None, with_sum, divisor
+        )
+    return values
+
+
 def k_largest_grid_chosen(
     x: Tensor,
     own: Tensor | None,
@@ -138,15 +167,9 @@ def k_largest_grid_chosen(
     with_sum: bool = False,
     divisor: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As `k_largest_grid`, with the positions in the rows behind each value.
+    """As `k_largest_grid_values`, with the positions in the rows behind each value.
 
-    No gradients flow through it: positions are what `add_grad_x` and `grad_weight` take, for
-    callers that keep no autograd graph.
-
-    Args:
-        x, own, rowptr, col, k, edge_weight, zeros: As in `k_largest_grid`.
-        with_sum: Whether the sum over each row follows the values; a GPU reads x once for both.
-        divisor: What the sum is divided by, [N, 1]. (default: nothing)
+    Positions are what `add_grad_x` and `grad_weight` take, for callers that keep no autograd graph.
     """
     if own is None:
         own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
@@ -155,8 +178,7 @@ def k_largest_grid_chosen(
     bits = _position_bits(rowptr, col)
     _check(x, rowptr, col, k, edge_weight, bits, own, None)
     check_range(rowptr, col, x.size(0))
-    if divisor is not None:
-        check_shape("divisor", divisor, (rowptr.numel() - 1, 1), "x", x)
+    _check_divisor(divisor, rowptr, x)
     with torch.no_grad():
         values, chosen = backend(x).k_largest_and_sum(
             x, rowptr, col, k, edge_weight, zeros == "compete", bits, own, divisor
@@ -214,7 +236,29 @@ def _values(
 ) -> Tensor:
     if plain.exports_to_onnx():  # which has no operators of ours
         return plain.k_largest(x, rowptr, col, k, edge_weight, zeros == "compete", own, last)
+    if x.is_cuda and not _learns(x, edge_weight, own, last):  # half the work there
+        _check_options(k, zeros)
+        values: Tensor = _select_values(
+            x, rowptr, col, int(k), edge_weight, zeros == "compete", own, last, False, None
+        )
+        return values
     return _select(x, rowptr, col, k, edge_weight, zeros, own=own, last=last)[0]
+
+
+def _learns(*tensors: Tensor | None) -> bool:
+    """Whether a gradient may be asked for."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def _check_options(k: int, zeros: str) -> None:
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if zeros not in ("pad", "compete"):
+        raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
 
 
 def _select(
@@ -229,12 +273,7 @@ def _select(
     own: Tensor | None = None,
     last: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
-        raise ValueError(f"k must be an integer of at least 1, got {k!r}")
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-    if zeros not in ("pad", "compete"):
-        raise ValueError(f"zeros must be 'pad' or 'compete', got {zeros!r}")
+    _check_options(k, zeros)
     check_layout(rowptr, col)
     position_bits = 0 if node_ids else _position_bits(rowptr, col)
     values, chosen = _k_largest(
@@ -347,6 +386,54 @@ def _(
     )
     positions = k + sum(other is not None for other in (own, last))
     return x.new_empty(num_rows, positions, channels), chosen
+
+
+def _check_divisor(divisor: Tensor | None, rowptr: Tensor, x: Tensor) -> None:
+    if divisor is not None:
+        check_shape("divisor", divisor, (rowptr.size(0) - 1, 1), "x", x)
+
+
+# The same without what was chosen, where no gradient needs it.
+@torch.library.custom_op("lgcn::k_largest_values", mutates_args=())
+def _select_values(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool,
+    divisor: Tensor | None,
+) -> Tensor:
+    _check(x, rowptr, col, k, edge_weight, 32, own, last)
+    _check_divisor(divisor, rowptr, x)
+    if with_sum and (own is None or last is not None):
+        raise ValueError("with_sum needs own features, and takes the place of last")
+    check_range(rowptr, col, x.size(0))
+    values: Tensor = backend(x).k_largest_values(
+        x, rowptr, col, k, edge_weight, compete, own, last, with_sum, divisor
+    )
+    return values
+
+
+@_select_values.register_fake
+def _(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool,
+    divisor: Tensor | None,
+) -> Tensor:
+    _check(x, rowptr, col, k, edge_weight, 32, own, last)
+    positions = k + with_sum + sum(other is not None for other in (own, last))
+    return x.new_empty(rowptr.size(0) - 1, positions, x.size(1))
 
 
 def _check_chosen(name: str, chosen: Tensor, rowptr: Tensor, col: Tensor) -> None:

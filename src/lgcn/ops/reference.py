@@ -81,6 +81,33 @@ def k_largest(
     return values, position.to(POSITION_DTYPES[position_bits])
 
 
+def k_largest_values(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+    select: Callable[..., tuple[Tensor, Tensor]] | None = None,
+    select_and_sum: Callable[..., tuple[Tensor, Tensor]] | None = None,
+) -> Tensor:
+    """The values of `k_largest`, or with `with_sum` those of `k_largest_and_sum`.
+
+    `select` and `select_and_sum` are these two, or faster functions.
+    """
+    bits = 32  # of positions, which are not used
+    if not with_sum:
+        found = (select or k_largest)(x, rowptr, col, k, edge_weight, compete, bits, own, last)
+        return found[0]
+    assert own is not None
+    both = select_and_sum or k_largest_and_sum
+    return both(x, rowptr, col, k, edge_weight, compete, bits, own, divisor)[0]
+
+
 def k_largest_and_sum(
     x: Tensor,
     rowptr: Tensor,

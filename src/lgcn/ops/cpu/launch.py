@@ -126,6 +126,25 @@ def k_largest_and_sum(
     )
 
 
+def k_largest_values(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+) -> Tensor:
+    """See `lgcn.ops.reference.k_largest_values`."""
+    return reference.k_largest_values(
+        x, rowptr, col, k, edge_weight, compete, own, last, with_sum, divisor,
+        k_largest, k_largest_and_sum,
+    )  # fmt: skip
+
+
 def neighbor_at(position: Tensor, rowptr: Tensor, col: Tensor) -> Tensor:
     """See `lgcn.ops.reference.neighbor_at`."""
     index = np.empty(position.shape, _array(col).dtype)

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from lgcn.ops import backend, reference
-from lgcn.ops.gpu import triton_select, triton_sum
+from lgcn.ops.gpu import cuda_launch, triton_select, triton_sum
 from lgcn.ops.gpu.triton_cache import ensure_triton_cache
 from lgcn.ops.reference import POSITION_DTYPES, first_slot, row_of_entry
-from lgcn.ops.structure import long_rows, max_degree, transpose
+from lgcn.ops.structure import Parts, long_rows, max_degree, transpose
 from lgcn.utils.limits import MAX_INT32
 from lgcn.utils.out_of_memory import empty
 
@@ -72,6 +72,42 @@ def k_largest_and_sum(
     )
 
 
+def k_largest_values(
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    edge_weight: Tensor | None,
+    compete: bool,
+    own: Tensor | None,
+    last: Tensor | None,
+    with_sum: bool = False,
+    divisor: Tensor | None = None,
+) -> Tensor:
+    """See `lgcn.ops.reference.k_largest_values`."""
+    _check_sizes(rowptr, col)
+    found = cuda_launch.select_values(
+        x, rowptr, col, k, edge_weight, compete, own, last, with_sum, divisor
+    )
+    if found is not None:
+        return found
+    return reference.k_largest_values(
+        x, rowptr, col, k, edge_weight, compete, own, last, with_sum, divisor,
+        k_largest, k_largest_and_sum,
+    )  # fmt: skip
+
+
+def _check_sizes(rowptr: Tensor, col: Tensor) -> int:
+    """Returns the number of entries of the longest row."""
+    longest, num_rows = max_degree(rowptr, col), rowptr.numel() - 1
+    if longest > MAX_INT32 or num_rows > MAX_INT32:
+        raise ValueError(
+            f"a GPU selects among at most {MAX_INT32} entries of at most {MAX_INT32} rows, got "
+            f"{longest} entries and {num_rows} rows: select for blocks of rows, one after the other"
+        )
+    return longest
+
+
 def _k_largest(
     x: Tensor,
     rowptr: Tensor,
@@ -101,12 +137,7 @@ def _k_largest(
 
     log_k = max(3, (k - 1).bit_length())
     log_t, width, part, registers = _tuning(log_k, channels)
-    longest = max_degree(rowptr, col)
-    if longest > MAX_INT32 or num_rows > MAX_INT32:
-        raise ValueError(
-            f"a GPU selects among at most {MAX_INT32} entries of at most {MAX_INT32} rows, got "
-            f"{longest} entries and {num_rows} rows: select for blocks of rows, one after the other"
-        )
+    longest = _check_sizes(rowptr, col)
     weight = x if edge_weight is None else edge_weight.contiguous()
     select: dict[str, Any] = {
         "LOG_K": log_k,
@@ -181,10 +212,9 @@ def k_largest_grad_x(
 ) -> Tensor:
     """See `lgcn.ops.reference.k_largest_grad_x`.
 
-    The gradients are first spread over the entries of the graph, then summed by columns, which
-    gives the same bits each time. The features are taken in blocks, so that this needs no more
-    memory than `grad` itself, but at least 16 features at a time, below which memory is read in
-    too small pieces. Atomics need no such memory, and the order of their sums is left to chance.
+    The gradients of each row are first sorted by entry, then summed by columns, which gives the
+    same bits each time. That needs as much memory as `grad`, and 16 bytes per entry and 96
+    features. Atomics need no such memory, and the order of their sums is left to chance.
     """
     channels = grad.size(2)
     if num_sources * channels == 0 or col.numel() == 0:
@@ -192,6 +222,8 @@ def k_largest_grad_x(
     if node_ids or backend.atomics_allowed():
         return _add(grad, chosen, rowptr, col, edge_weight, num_sources, node_ids)
     total = grad.new_empty(num_sources, channels)
+    if _sum_runs(total, None, grad, None, chosen, rowptr, col, edge_weight):
+        return total
     selected = grad.size(0) * (first_slot(grad, chosen) + chosen.size(1)) * channels
     _sum_messages(total, None, grad, None, chosen, rowptr, col, edge_weight, selected)
     return total
@@ -217,9 +249,52 @@ def add_grad_x(
             total, columns, grad, chosen, rowptr, col, edge_weight, every,
             k_largest_grad_x, spmm_grad_dense,
         )  # fmt: skip
-    elif col.numel() > 0:
+    elif col.numel() > 0 and not _sum_runs(
+        total, columns, grad, every, chosen, rowptr, col, edge_weight, add=True
+    ):
         most = MESSAGES_PER_VALUE * grad.numel()
         _sum_messages(total, columns, grad, every, chosen, rowptr, col, edge_weight, most, add=True)
+
+
+def _sum_runs(
+    total: Tensor,
+    rows: Tensor | None,
+    grad: Tensor,
+    every: Tensor | None,
+    chosen: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    edge_weight: Tensor | None,
+    *,
+    add: bool = False,
+) -> bool:
+    """Sums gradients by columns; does nothing and says False if there is no kernel for it.
+
+    Column j goes to row j of `total`, or to row rows[j].
+    """
+    columns = transpose(rowptr, col, total.size(0) if rows is None else rows.numel())
+    parts = long_rows(columns.colptr, SUM_PART)
+    partial = cuda_launch.sum_runs(
+        total, rows, grad, every, chosen, rowptr, col, edge_weight, columns, parts, SUM_PART, add
+    )
+    if partial is None:
+        return False
+    if parts.row.numel() > 0:
+        _put_parts(parts, partial, total, rows, add=add)
+    return True
+
+
+def _put_parts(
+    parts: Parts, partial: Tensor, out: Tensor, rows: Tensor | None, *, add: bool
+) -> None:
+    """Writes the sums of long rows from those of their parts."""
+    every = torch.arange(parts.row.numel(), device=partial.device)
+    total = _sum(parts.ptr, None, every, None, None, partial)
+    place = parts.long_row.long()
+    place = place if rows is None else rows[place]
+    if add:
+        total = total + out[place]
+    out.index_copy_(0, place, total.to(out.dtype))
 
 
 def _sum_messages(
@@ -235,9 +310,10 @@ def _sum_messages(
     *,
     add: bool = False,
 ) -> None:
-    """Sums the gradients of entries by columns, with at most `most` of them at a time.
+    """Spreads gradients over the entries and sums them by columns, at most `most` at a time.
 
-    Column j goes to row j of `total`, or to row rows[j].
+    This is for types that `_sum_runs` does not know. To give the same bits each time, features are
+    taken in blocks, but at least 16 at a time, below which memory is read in too small pieces.
     """
     grad, channels = grad.contiguous(), grad.size(2)
     columns = transpose(rowptr, col, total.size(0) if rows is None else rows.numel())
@@ -375,13 +451,7 @@ def _sum(
                     ptr, index, weight, weight_at, dense, parts.row, parts.first, partial, ptr,
                     channels, channels, PARTS=True, ADD=False, MAPPED=False, **options,
                 )  # fmt: skip
-                every = torch.arange(parts.row.numel(), device=dense.device)
-                total = _sum(parts.ptr, None, every, None, None, partial)
-                place = parts.long_row.long()
-                place = place if rows is None else rows[place]
-                if add:
-                    total = total + out[place]
-                out.index_copy_(0, place, total.to(out.dtype))
+                _put_parts(parts, partial, out, rows, add=add)
     return out
 
 
