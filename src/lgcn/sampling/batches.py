@@ -114,9 +114,20 @@ class BatchLoader(ABC):
         epoch, self._next_epoch = self._next_epoch, self._next_epoch + 1
         return self.epoch(epoch)
 
-    def epoch(self, epoch: int) -> Generator[Graph]:
-        """The batches of the given epoch."""
-        yield from ahead(lambda number: self.batch(epoch, number), len(self), self.num_workers)
+    def epoch(self, epoch: int, prepare: Callable[[Graph], Any] | None = None) -> Generator[Any]:
+        """The batches of the given epoch.
+
+        Args:
+            epoch: The number of the epoch.
+            prepare: Is called with each batch, in the threads that work ahead; what it returns is
+                yielded. (default: the batches are yielded as they are)
+        """
+
+        def make(number: int) -> Any:
+            batch = self.batch(epoch, number)
+            return batch if prepare is None else prepare(batch)
+
+        yield from ahead(make, len(self), self.num_workers)
 
     def batch(self, epoch: int, number: int) -> Graph:
         """One batch of an epoch, whichever were made before."""

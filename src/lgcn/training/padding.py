@@ -1,0 +1,235 @@
+"""Steps on sub-graphs that change: all in the same arrays, so that one CUDA graph is enough.
+
+Threads of the loader pad each sub-graph and write it into a block of pinned memory. A step copies
+the block to the device, in one piece, and does the same work for every sub-graph.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from lgcn.graph import Graph
+from lgcn.graph.padded import NODES, Form, Piece, Sizes, assemble, forms_read, pieces_of
+from lgcn.nn.lg_conv import LGConv
+from lgcn.training.cuda_graphs import CopyStream, can_capture
+from lgcn.training.settings import Settings
+from lgcn.training.step import loss_weights
+from lgcn.utils.flat import FlatArrays
+
+HEADROOM = 1.25  # room for sub-graphs that are larger than the first ones
+LOOKED_AT = 4  # sub-graphs whose sizes the first arrays are made for
+# What sizes are rounded up to. A graph is captured anew when one grows.
+MULTIPLES = Sizes(nodes=64, entries=1024, degree=128, values=1024, column=1)
+# Beyond these, operators on a GPU would read what depends on the sub-graph: in the slow path for a
+# larger k, and to split longer columns of sparse features (`lgcn.ops.gpu.launch`).
+LARGEST_K = 128
+LONGEST_COLUMN = 2048
+
+
+class Padded(NamedTuple):
+    """A sub-graph on the CPU, and its arrays padded to some sizes in a block of memory."""
+
+    graph: Graph
+    sizes: Sizes
+    block: Tensor
+    has_loss: bool  # whether it has training nodes
+
+
+class Padding:
+    """Pads sub-graphs to sizes that grow when one does not fit.
+
+    A size at least doubles when it grows, so that this happens a few times in a training. The sizes
+    depend on the sub-graphs that came before and on their order, not on how fast threads are.
+
+    Args:
+        forms: The forms of the adjacency that the network reads.
+        samples: Some sub-graphs, which tell types and first sizes.
+        pinned: Whether blocks are pinned, so that a GPU copies them while the CPU goes on.
+            (default: `False`)
+    """
+
+    def __init__(
+        self, forms: Sequence[Form], samples: Sequence[Graph], *, pinned: bool = False
+    ) -> None:
+        self.forms = forms
+        self.pinned = pinned
+        self.num_features = samples[0].num_features
+        found = [self._pieces(sample) for sample in samples]
+        self.pieces = found[0][0]  # all sub-graphs have arrays of these names and types
+        self.needed = Sizes(*map(max, *(sizes for _, sizes in found), found[0][1]))
+        room = Sizes(*map(_with_room, self.needed, MULTIPLES))
+        self._now = self._arrays(room._replace(column=LONGEST_COLUMN))
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that sub-graphs are padded to now."""
+        return self._now[0]
+
+    @property
+    def layout(self) -> FlatArrays:
+        """The arrays in a block of these sizes."""
+        return self._now[1]
+
+    def prepare(self, graph: Graph) -> Graph | Padded:
+        """Pads a sub-graph, in any thread; gives it back if it does not fit."""
+        sizes, layout = self._now
+        if why_not_padded(graph) is not None:
+            return graph
+        pieces, needed = self._pieces(graph)
+        return self._write(graph, pieces, sizes, layout) if needed.fit_into(sizes) else graph
+
+    def fit(self, prepared: Graph | Padded) -> Graph | Padded:
+        """The sub-graph of the next step, in arrays of the present sizes, which may grow for it.
+
+        To be called for all sub-graphs in the order of the steps. One that cannot be padded is
+        given back as it is.
+        """
+        if isinstance(prepared, Padded):
+            if prepared.sizes == self.sizes:
+                return prepared
+            graph = prepared.graph  # prepared before the sizes grew
+        else:
+            graph = prepared
+        if why_not_padded(graph) is not None:
+            return graph
+        pieces, needed = self._pieces(graph)
+        if needed.column > LONGEST_COLUMN:
+            return graph
+        if not needed.fit_into(self.sizes):
+            self._now = self._arrays(Sizes(*map(_grown, self.sizes, needed, MULTIPLES)))
+        return self._write(graph, pieces, *self._now)
+
+    def _pieces(self, graph: Graph) -> tuple[dict[str, Piece], Sizes]:
+        pieces, sizes = pieces_of(graph, self.forms)
+        nodes, weight = loss_weights(graph)
+        assert graph.y is not None
+        y = torch.zeros_like(graph.y)  # a class that there is, also for unlabelled nodes
+        y[nodes] = graph.y[nodes]
+        if weight is None:
+            weight = torch.full((len(nodes),), 1 / max(len(nodes), 1))
+        of_nodes = torch.zeros(graph.num_nodes)
+        of_nodes[nodes] = weight.float()
+        share = torch.full((graph.num_nodes,), 1 / graph.num_nodes)
+        named = {"y": y, "loss_weight": of_nodes, "share": share}
+        return pieces | {name: Piece(values, NODES) for name, values in named.items()}, sizes
+
+    def _arrays(self, sizes: Sizes) -> tuple[Sizes, FlatArrays]:
+        arrays = {
+            name: (piece.shape(sizes), piece.values.dtype) for name, piece in self.pieces.items()
+        }
+        return sizes, FlatArrays(arrays)
+
+    def _write(
+        self, graph: Graph, pieces: dict[str, Piece], sizes: Sizes, layout: FlatArrays
+    ) -> Padded:
+        block = layout.empty(pinned=self.pinned)
+        views = layout.views(block)
+        for name, piece in pieces.items():
+            piece.write(views[name], sizes)
+        has_loss = bool((pieces["loss_weight"].values > 0).any())
+        return Padded(graph, sizes, block, has_loss)
+
+
+class PaddedBatch:
+    """The arrays on the device that all padded sub-graphs are copied to, as a graph with targets.
+
+    Args:
+        padding: The padding.
+        device: The device.
+
+    Attributes:
+        graph: The graph: features and the forms of the adjacency.
+        y: The target of each node; any one for those without.
+        weight: The weight of each node in the sum of the losses; 0 for those without target.
+        share: One over the number of nodes; 0 for those that were added.
+    """
+
+    def __init__(self, padding: Padding, device: torch.device) -> None:
+        self.sizes = padding.sizes
+        self.block = padding.layout.empty(device)
+        self.copies: CopyStream | None = None
+        if device.type == "cuda":
+            self.copies = CopyStream(device, self.block.numel())
+        arrays = padding.layout.views(self.block)
+        self.y, self.weight, self.share = (arrays[n] for n in ("y", "loss_weight", "share"))
+        self.graph = assemble(arrays, padding.forms, padding.sizes, padding.num_features)
+
+    def load(self, block: Tensor) -> None:
+        """Takes over a padded sub-graph."""
+        # `data` has a version counter of its own. That of the arrays stays the same, and so what is
+        # known of them: it holds for all sub-graphs.
+        if self.copies is None:
+            self.block.data.copy_(block)
+        else:
+            self.copies.copy(block, self.block.data)
+
+
+def padding_for(
+    model: Module, samples: Sequence[Graph], settings: Settings, device: torch.device
+) -> Padding | str:
+    """The padding of sub-graphs for a model; or, if they cannot be padded, the reason.
+
+    Args:
+        model: The model, on the device.
+        samples: Some of the sub-graphs, on the CPU.
+        settings: The settings.
+        device: The device.
+    """
+    reasons = [_why_not(model, settings), *map(why_not_padded, samples)]
+    found = next((reason for reason in reasons if reason is not None), None)
+    if found is not None:
+        return found
+
+    def read(graph: Graph) -> None:
+        with torch.no_grad():
+            model(graph.features(), graph)
+
+    was_training = model.training
+    model.eval()  # draws no random numbers
+    forms = forms_read(read, samples[0].to(device))
+    model.train(was_training)
+    if forms is None:
+        return f"model={settings.model.name} reads more than the adjacency of a graph"
+    padding = Padding(forms, samples, pinned=device.type == "cuda")
+    if padding.needed.column > LONGEST_COLUMN:
+        return f"a sub-graph has more than {LONGEST_COLUMN} values of one feature"
+    return padding
+
+
+def _why_not(model: Module, settings: Settings) -> str | None:
+    if not settings.hardware.capture:
+        return "capture=false"
+    if settings.hardware.compile:
+        return "compile=true"
+    if not can_capture(model, settings):
+        return "the work of a step depends on random numbers or on the CPU"
+    if not getattr(model, "can_pad", False):
+        return f"model={settings.model.name} would see the nodes that are added"
+    if any(isinstance(part, LGConv) and part.k > LARGEST_K for part in model.modules()):
+        return f"k is larger than {LARGEST_K}"
+    return None
+
+
+def why_not_padded(graph: Graph) -> str | None:
+    """Why a sub-graph cannot be padded; `None` if it can."""
+    if graph.num_nodes < 2:
+        return "a sub-graph has one node, whose features have no variance"
+    x = graph.features()
+    if x.dtype != torch.float32:
+        return f"features are {x.dtype}, for which there are no GPU kernels"
+    return None
+
+
+def _with_room(most: int, multiple: int) -> int:
+    return _rounded(int(HEADROOM * most), multiple)
+
+
+def _grown(size: int, needed: int, multiple: int) -> int:
+    return size if needed <= size else max(2 * size, _rounded(needed, multiple))
+
+
+def _rounded(size: int, multiple: int) -> int:
+    return max(1, -(-size // multiple)) * multiple

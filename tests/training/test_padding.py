@@ -1,0 +1,376 @@
+"""Steps on padded sub-graphs: equal to those on the sub-graphs, and the same work for each."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import lgcn.paper  # noqa: F401 (registers GCN)
+from lgcn import Graph, load_dataset
+from lgcn.graph.padded import Sizes
+from lgcn.ops import structure
+from lgcn.training import Settings, loop, padding
+from lgcn.training.data import TrainingData
+from lgcn.training.padding import Padded, Padding, padding_for
+from lgcn.training.step import Step
+from lgcn.utils.generators import Generators
+
+from .graphs import small_graph
+
+CPU = torch.device("cpu")
+# Settings whose networks read the adjacency in different ways.
+NETWORKS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "raw": {"rank": "raw", "self_loops": False, "mean": True, "cnn": "double"},
+    "batch norm": {"batch_norm": "running", "classifier": "sum"},
+    "batch statistics": {"batch_norm": "batch", "classifier": "normalized", "zeros": "compete"},
+    "residual": {"model": "residual", "num_layers": 2, "hidden_channels": 8},
+    "residual mean": {"model": "residual", "num_layers": 2, "aggregate": "mean", "norm": "layer"},
+    "residual max": {"model": "residual", "num_layers": 2, "aggregate": "max", "norm": "none"},
+    "gcn": {"preset": "gcn"},
+    "mlp": {"preset": "mlp"},
+}
+NO_DROPOUT = ("dropout", "input_dropout", "lgcl_dropout", "node_dropout", "layer_dropout")
+
+
+def without_dropout(**given: Any) -> Settings:
+    known = type(Settings.create(**given).model).model_fields
+    chosen = {name: 0.0 for name in NO_DROPOUT if name in known}
+    small = {"training": "subgraph", "max_nodes": 60, "n_init": 5, "num_workers": 0}
+    if "hidden_channels" in known and "hidden_channels" not in given:
+        chosen["hidden_channels"] = 8
+    return Settings.create(**{**small, **chosen, **given})
+
+
+def training_on(
+    graph: Graph, chosen: Settings, device: torch.device = CPU
+) -> tuple[TrainingData, torch.nn.Module, Any, Any, Step]:
+    data = TrainingData(graph, chosen)
+    return data, *loop._prepare(data, device)
+
+
+def padded_step(graph: Graph, chosen: Settings) -> tuple[Any, Step]:
+    """A step that pads on the CPU, which a training does on a GPU alone, and its loader."""
+    data, model, optimizer, loader, _ = training_on(graph, chosen)
+    pads = padding_for(model, [loader.batch(1, 0)], data.settings, CPU)
+    assert isinstance(pads, Padding), pads
+    step = Step(model, optimizer, data.settings, CPU, False, Generators(CPU), pads)
+    step.begin_epoch(1)
+    return loader, step
+
+
+def gradients(step: Step) -> list[Tensor | None]:
+    return [parameter.grad for parameter in step.model.parameters()]
+
+
+def assert_same_steps(graph: Graph, chosen: Settings, batches: list[Graph] | None = None) -> None:
+    _, model, _, loader, plain = training_on(graph, chosen)
+    plain.begin_epoch(1)
+    _, padded = padded_step(graph, chosen)
+    model.train()
+    padded.model.train()
+    for batch in [loader.batch(1, 0), loader.batch(1, 1)] if batches is None else batches:
+        padded.model.load_state_dict(model.state_dict())
+        expected, found = plain(batch), padded(batch)
+        assert (expected is None) == (found is None)
+        if expected is None or found is None:
+            continue
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+        for one, other in zip(gradients(padded), gradients(plain), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+        for name, value in model.named_buffers():  # running statistics
+            torch.testing.assert_close(padded.model.get_buffer(name), value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_padded_step_is_the_step_on_the_subgraph(name: str) -> None:
+    assert_same_steps(small_graph(), without_dropout(**NETWORKS[name]))
+
+
+@pytest.mark.parametrize("name", ["defaults", "gcn"])
+def test_sparse_features_are_padded_too(name: str) -> None:
+    graph = small_graph()
+    assert graph.x is not None
+    sparse = replace(graph, x=(graph.x * (graph.x > 0)).to_sparse_csr())
+    assert_same_steps(sparse, without_dropout(**NETWORKS[name]))
+
+
+@pytest.mark.parametrize("kind", ["several labels", "numbers", "weights", "start nodes", "edges"])
+def test_losses_of_all_kinds_are_padded(kind: str) -> None:
+    graph, given = small_graph(), {}
+    x = graph.features()
+    if kind == "several labels":
+        graph = replace(graph, y=(x[:, :4] > 0).long())
+    elif kind == "numbers":
+        in_a_split = graph.train_mask | graph.val_mask | graph.test_mask  # type: ignore[operator]
+        graph = replace(graph, y=torch.where(in_a_split, x[:, 0], torch.nan))
+    elif kind == "weights":
+        graph = replace(graph, sample_weight=torch.linspace(0, 3, graph.num_nodes))
+    elif kind == "start nodes":
+        given = {"start_nodes": "degree"}
+    else:
+        graph = replace(graph, edge_weight=torch.linspace(0.1, 2, graph.num_edges))
+    assert_same_steps(graph, without_dropout(**given))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Graphs of few nodes, with isolated nodes, hubs and without edges."""
+    nodes = draw(st.integers(2, 12))
+    number = st.integers(0, nodes - 1)
+    edges = draw(st.lists(st.tuples(number, number), max_size=40))
+    edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
+    rng = np.random.default_rng(draw(st.integers(0, 9)))
+    train = torch.from_numpy(rng.random(nodes) < 0.5)
+    return Graph.from_edge_index(
+        edge_index,
+        nodes,
+        x=torch.from_numpy(rng.normal(size=(nodes, 8))).float(),
+        y=torch.from_numpy(rng.integers(0, 3, nodes)),
+        train_mask=train,
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(drawn=st.lists(graphs(), min_size=1, max_size=4), name=st.sampled_from(sorted(NETWORKS)))
+def test_subgraphs_of_any_sizes_are_padded(drawn: list[Graph], name: str) -> None:
+    """Whatever lies in the arrays from the sub-graph before, and however much room they have."""
+    small = Sizes(nodes=1, entries=1, degree=1, values=1, column=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(padding, "MULTIPLES", small)  # so that most sub-graphs need other arrays
+        assert_same_steps(small_graph(), without_dropout(**NETWORKS[name]), drawn)
+
+
+def test_arrays_grow_a_few_times_and_never_shrink() -> None:
+    graph = small_graph(400)
+    _, step = padded_step(graph, without_dropout())
+    pads = step.padding
+    assert pads is not None
+    nodes = torch.randperm(400, generator=torch.Generator().manual_seed(0))
+    sizes = [2, 70, 90, 30, 150, 170, 20, 300, 310, 400, 5]
+    found = []
+    for size in sizes:
+        padded = pads.fit(pads.prepare(graph.subgraph(nodes[:size])))
+        assert isinstance(padded, Padded)
+        assert padded.sizes == pads.sizes
+        assert padded.sizes.nodes > size
+        found.append(padded.sizes)
+    assert all(one.fit_into(later) for one, later in itertools.pairwise(found))
+    for place in range(len(Sizes._fields)):
+        different = {one[place] for one in found}
+        assert len(different) <= 1 + np.log2(max(different) / min(different))
+    assert len(set(found)) > 2
+
+
+def test_sizes_depend_on_the_order_of_steps_alone() -> None:
+    graph = small_graph(400)
+    parts = [graph.subgraph(torch.arange(size)) for size in (50, 300, 60, 400)]
+    _, slow = padded_step(graph, without_dropout())
+    _, fast = padded_step(graph, without_dropout())
+    assert slow.padding is not None
+    assert fast.padding is not None
+    expected = [slow.padding.fit(part) for part in parts]
+    ahead = [fast.padding.prepare(part) for part in parts]  # before the first step
+    found = [fast.padding.fit(part) for part in ahead]
+    for one, other in zip(found, expected, strict=True):
+        assert isinstance(one, Padded)
+        assert isinstance(other, Padded)
+        assert one.sizes == other.sizes
+
+
+def test_a_subgraph_without_training_nodes_is_no_step() -> None:
+    graph = small_graph()
+    assert graph.train_mask is not None
+    _, step = padded_step(graph, without_dropout())
+    before = {name: value.clone() for name, value in step.model.state_dict().items()}
+    assert step(graph.subgraph((~graph.train_mask).nonzero().squeeze(1)[:50])) is None
+    for name, value in step.model.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operators whose result depends on contents: a GPU would be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        reads = ("_local_scalar_dense", "nonzero", "masked_select", "repeat_interleave", "unique")
+        if name.startswith(reads) or (
+            name == "index" and any(i is not None and i.dtype == torch.bool for i in args[1])
+        ):
+            self.found.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def nothing_is_read() -> Iterator[None]:
+    """Neither by an operator, nor within one of ours."""
+
+    def read(*args: Any) -> None:
+        raise AssertionError("the contents of a structure were read")
+
+    with pytest.MonkeyPatch.context() as patch, Reads() as reads:
+        for name in ("_look_at", "_cut", "_count", "_sort"):
+            patch.setattr(structure, name, read)
+        yield
+    assert reads.found == []
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_padded_step_reads_nothing_that_depends_on_the_subgraph(name: str, sparse: bool) -> None:
+    graph = small_graph()
+    assert graph.x is not None
+    if sparse:
+        graph = replace(graph, x=graph.x.to_sparse_csr())
+    loader, step = padded_step(graph, without_dropout(**NETWORKS[name]))
+    step.model.train()
+    batches = [loader.batch(1, number) for number in range(3)]
+    step(batches[0])  # makes the arrays and the state of the optimiser
+    assert step.padding is not None
+    prepared = [step.padding.prepare(batch) for batch in batches]
+    with nothing_is_read():
+        for one in prepared:
+            assert isinstance(one, Padded)
+            assert step(one) is not None
+
+
+def test_the_reads_of_other_steps_are_noticed() -> None:
+    _, _, _, loader, step = training_on(small_graph(), without_dropout())
+    batch = loader.batch(1, 0)
+    step.begin_epoch(1)
+    with pytest.raises(AssertionError), nothing_is_read():
+        step(batch)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"capture": False}, "capture"),
+        ({"compile": True}, "compile"),
+        ({"optimizer": "nadam"}, "random numbers"),
+        ({"zeros": "pad", "adj_dropout": 0.1}, "random numbers"),
+        ({"embedding": "propagated"}, "model=lgcn"),
+        ({"model": "residual", "recompute": True}, "model=residual"),
+        ({"k": 129}, "129|128"),
+        ({"preset": "gat"}, "CPU"),
+    ],
+)
+def test_what_cannot_be_padded_has_a_reason(given: dict[str, Any], reason: str) -> None:
+    data, model, _, loader, _ = training_on(small_graph(), without_dropout(**given))
+    found = padding_for(model, [loader.batch(1, 0)], data.settings, CPU)
+    assert isinstance(found, str)
+    assert re.search(reason, found), found
+
+
+def test_the_largest_k_is_that_of_the_gpu_kernels() -> None:
+    gpu = pytest.importorskip("lgcn.ops.gpu.launch", reason="the GPU kernels need Triton")
+    assert padding.LARGEST_K == gpu.MAX_K
+    assert padding.LONGEST_COLUMN == gpu.SUM_PART
+
+
+def epochs_on_gpu(
+    graph: Graph, chosen: Settings, epochs: int = 3
+) -> tuple[list[float], torch.nn.Module, Step]:
+    _, model, _, loader, step = training_on(graph, chosen, torch.device("cuda"))
+    losses = [loop._train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
+    return torch.stack(losses).tolist(), model, step
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_replayed_steps_on_changing_subgraphs_are_the_eager_ones(name: str, sparse: bool) -> None:
+    graph = load_dataset("digits")
+    assert graph.x is not None
+    if sparse:
+        graph = replace(graph, x=graph.x.to_sparse_csr())
+    given = {**NETWORKS[name], "device": "cuda", "max_nodes": 300, "n_init": 20, "lr": 0.001}
+    replayed, model, step = epochs_on_gpu(graph, without_dropout(**given, num_workers=2))
+    again, same, _ = epochs_on_gpu(graph, without_dropout(**given, num_workers=1))
+    eager, _, other = epochs_on_gpu(graph, without_dropout(**given, capture=False))
+    assert step._padded is not None
+    assert step._padded[1].capture.replay is not None
+    assert other.padding is None
+    assert replayed == pytest.approx(eager, rel=1e-3)
+    if name != "gcn":  # PyG adds with atomics
+        assert replayed == again
+        for one, two in zip(model.parameters(), same.parameters(), strict=True):
+            assert torch.equal(one, two)
+
+
+@pytest.mark.gpu
+def test_long_rows_are_replayed_too() -> None:
+    """A hub with more neighbours than one program takes, in some sub-graphs."""
+    nodes = 4000
+    rng = np.random.default_rng(0)
+    leaves = np.stack([np.zeros(nodes - 1, np.int64), np.arange(1, nodes)])
+    edges = np.concatenate([leaves, rng.integers(0, nodes, (2, 3 * nodes))], axis=1)
+    graph = Graph.from_edge_index(
+        torch.from_numpy(edges),
+        nodes,
+        x=torch.from_numpy(rng.normal(size=(nodes, 16))).float(),
+        y=torch.from_numpy(rng.integers(0, 3, nodes)),
+        train_mask=torch.arange(nodes) % 20 == 0,
+        val_mask=torch.arange(nodes) % 20 == 1,
+    )
+    given = {"device": "cuda", "max_nodes": 3000, "n_init": 40, "lr": 0.001}
+    replayed, _, step = epochs_on_gpu(graph, without_dropout(**given))
+    eager, _, _ = epochs_on_gpu(graph, without_dropout(**given, capture=False))
+    assert step._padded is not None
+    assert step._padded[1].capture.replay is not None
+    assert step._padded[0].sizes.degree > 2048
+    assert replayed == pytest.approx(eager, rel=1e-3)
+
+
+@pytest.mark.gpu
+def test_a_replayed_epoch_does_not_wait_for_the_device() -> None:
+    chosen = without_dropout(device="cuda", max_nodes=300, n_init=20)
+    _, model, _, loader, step = training_on(load_dataset("digits"), chosen, torch.device("cuda"))
+    for epoch in (1, 2):
+        loop._train_epoch(model, step, loader, epoch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss, steps, _ = loop._train_epoch(model, step, loader, 3)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert steps > 1
+    assert bool(loss.isfinite())
+
+
+@pytest.mark.gpu
+def test_sizes_that_grow_are_captured_anew() -> None:
+    graph = load_dataset("digits")
+    chosen = without_dropout(device="cuda", max_nodes=200, n_init=20, lr=0.001)
+    losses = []
+    for one in (chosen, chosen._with(capture=False)):
+        _, model, _, _, step = training_on(graph, one, torch.device("cuda"))
+        step.begin_epoch(1)
+        model.train()
+        parts = [graph.subgraph(torch.arange(size)) for size in [100] * 4 + [900] * 4 + [300] * 2]
+        found = [step(part) for part in parts]
+        losses.append(torch.stack([loss for loss in found if loss is not None]).tolist())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+@pytest.mark.gpu
+def test_dropout_draws_new_numbers_in_each_replay_and_the_same_for_a_seed() -> None:
+    graph = load_dataset("digits")
+    chosen = Settings.create(training="subgraph", max_nodes=300, n_init=20, device="cuda")
+    first, _, step = epochs_on_gpu(graph, chosen)
+    again, _, _ = epochs_on_gpu(graph, chosen)
+    assert step.padding is not None
+    assert first == again
