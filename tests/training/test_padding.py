@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -62,7 +63,7 @@ def training_on(
 def padded_step(graph: Graph, chosen: Settings) -> tuple[Any, Step]:
     """A step that pads on the CPU, which a training does on a GPU alone, and its loader."""
     data, model, optimizer, loader, _ = training_on(graph, chosen)
-    pads = padding_for(model, [loader.batch(1, 0)], data.settings, CPU)
+    pads = padding_for(model, loader, data.settings, CPU)
     assert isinstance(pads, Padding), pads
     step = Step(model, optimizer, data.settings, CPU, False, Generators(CPU), pads)
     step.begin_epoch(1)
@@ -188,6 +189,29 @@ def test_sizes_depend_on_the_order_of_steps_alone() -> None:
         assert one.sizes == other.sizes
 
 
+def test_batches_of_the_next_epoch_are_prepared_ahead() -> None:
+    chosen = without_dropout(num_workers=1)
+    loader, step = padded_step(small_graph(), chosen)
+    for epoch in (1, 2, 5, 6):  # also where epochs are left out, as when a training is resumed
+        prepared = list(step.batches(loader, epoch))
+        expected = list(loader.epoch(epoch))
+        for one, batch in zip(prepared, expected, strict=True):
+            assert isinstance(one, Padded)
+            assert torch.equal(one.graph.n_id, batch.n_id)
+        assert threads_of_loaders()
+    some = step.batches(loader, 7)
+    next(some)
+    some.close()
+    assert not threads_of_loaders()
+    list(step.batches(loader, 8))
+    del step
+    assert not threads_of_loaders()
+
+
+def threads_of_loaders() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("lgcn-loader")]
+
+
 def test_a_subgraph_without_training_nodes_is_no_step() -> None:
     graph = small_graph()
     assert graph.train_mask is not None
@@ -271,7 +295,7 @@ def test_the_reads_of_other_steps_are_noticed() -> None:
 )
 def test_what_cannot_be_padded_has_a_reason(given: dict[str, Any], reason: str) -> None:
     data, model, _, loader, _ = training_on(small_graph(), without_dropout(**given))
-    found = padding_for(model, [loader.batch(1, 0)], data.settings, CPU)
+    found = padding_for(model, loader, data.settings, CPU)
     assert isinstance(found, str)
     assert re.search(reason, found), found
 

@@ -217,7 +217,7 @@ def _cut_within(rowptr: Tensor, size: int, longest: int, entries: int, spare: bo
             f"rows whose entries are replaced must end with an empty one to be split, got up to "
             f"{longest} entries in a row and parts of {size}"
         )
-    most_rows = entries // (size + 1)
+    most_rows = entries // (size + 1) + 1  # one is empty, as the parts may be split again
     most_parts = 2 * (entries // size)
     last = rowptr.numel() - 2
     degrees = rowptr.diff().long()

@@ -26,7 +26,7 @@ from lgcn.training.evaluation import (
 )
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.models import find_model
-from lgcn.training.padding import LOOKED_AT, padding_for
+from lgcn.training.padding import padding_for
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader
@@ -110,9 +110,7 @@ class TrainingData:
         fixed = isinstance(loader, GraphLoader) or not getattr(loader, "resample", True)
         padding = None
         if device.type == "cuda" and not fixed and isinstance(loader, BatchLoader):
-            # Of the first epoch, so that a resumed run starts with the same sizes.
-            samples = [loader.batch(1, number) for number in range(min(LOOKED_AT, len(loader)))]
-            found = padding_for(model, samples, self.settings, device)
+            found = padding_for(model, loader, self.settings, device)
             self._replays = "each step is a CUDA graph"
             if isinstance(found, str):
                 self._replays = f"steps are not CUDA graphs, because {found}"

@@ -14,6 +14,7 @@ from torch.nn import Module
 from lgcn.graph import Graph
 from lgcn.graph.padded import NODES, Form, Piece, Sizes, assemble, forms_read, pieces_of
 from lgcn.nn.lg_conv import LGConv
+from lgcn.sampling.batches import BatchLoader
 from lgcn.training.cuda_graphs import CopyStream, can_capture
 from lgcn.training.settings import Settings
 from lgcn.training.step import loss_weights
@@ -47,12 +48,18 @@ class Padding:
     Args:
         forms: The forms of the adjacency that the network reads.
         samples: Some sub-graphs, which tell types and first sizes.
+        most_nodes: The nodes of a sub-graph, at most. (default: not known)
         pinned: Whether blocks are pinned, so that a GPU copies them while the CPU goes on.
             (default: `False`)
     """
 
     def __init__(
-        self, forms: Sequence[Form], samples: Sequence[Graph], *, pinned: bool = False
+        self,
+        forms: Sequence[Form],
+        samples: Sequence[Graph],
+        *,
+        most_nodes: int | None = None,
+        pinned: bool = False,
     ) -> None:
         self.forms = forms
         self.pinned = pinned
@@ -61,7 +68,10 @@ class Padding:
         self.pieces = found[0][0]  # all sub-graphs have arrays of these names and types
         self.needed = Sizes(*map(max, *(sizes for _, sizes in found), found[0][1]))
         room = Sizes(*map(_with_room, self.needed, MULTIPLES))
-        self._now = self._arrays(room._replace(column=LONGEST_COLUMN))
+        nodes = room.nodes
+        if most_nodes is not None:
+            nodes = min(nodes, _rounded(most_nodes + 1, MULTIPLES.nodes))
+        self._now = self._arrays(room._replace(nodes=nodes, column=LONGEST_COLUMN))
 
     @property
     def sizes(self) -> Sizes:
@@ -168,16 +178,18 @@ class PaddedBatch:
 
 
 def padding_for(
-    model: Module, samples: Sequence[Graph], settings: Settings, device: torch.device
+    model: Module, loader: BatchLoader, settings: Settings, device: torch.device
 ) -> Padding | str:
-    """The padding of sub-graphs for a model; or, if they cannot be padded, the reason.
+    """The padding of a loader's sub-graphs for a model; or, if they cannot be padded, the reason.
 
     Args:
         model: The model, on the device.
-        samples: Some of the sub-graphs, on the CPU.
+        loader: The loader.
         settings: The settings.
         device: The device.
     """
+    # Those of the first epoch, so that a training that is resumed starts with the same sizes.
+    samples = [loader.batch(1, number) for number in range(min(LOOKED_AT, len(loader)))]
     reasons = [_why_not(model, settings), *map(why_not_padded, samples)]
     found = next((reason for reason in reasons if reason is not None), None)
     if found is not None:
@@ -193,7 +205,8 @@ def padding_for(
     model.train(was_training)
     if forms is None:
         return f"model={settings.model.name} reads more than the adjacency of a graph"
-    padding = Padding(forms, samples, pinned=device.type == "cuda")
+    pinned = device.type == "cuda"
+    padding = Padding(forms, samples, most_nodes=loader.most_nodes, pinned=pinned)
     if padding.needed.column > LONGEST_COLUMN:
         return f"a sub-graph has more than {LONGEST_COLUMN} values of one feature"
     return padding

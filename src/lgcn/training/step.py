@@ -1,5 +1,6 @@
 """One step of training: forward, loss, backward, optimiser."""
 
+import itertools
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +14,7 @@ from torch.optim import Optimizer
 from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
 from lgcn.nn.batch_norm import counting_rows
+from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
@@ -70,6 +72,7 @@ class Step:
             self.stream = CudaStream(device, self.generators)
         self.captures = fixed and can_capture(model, settings)
         self.padding = padding
+        self._ahead: tuple[int, Generator[Any] | None] = (0, None)  # the next epoch, its batches
         self._padded: tuple[PaddedBatch, Batch] | None = None
         self._kept: dict[int, Batch] = {}
 
@@ -84,11 +87,16 @@ class Step:
 
     def batches(self, loader: Any, epoch: int) -> Generator[Any]:
         """The batches of an epoch, prepared for this step in the threads of the loader."""
-        if self.padding is None:
-            found: Generator[Any] = loader.epoch(epoch)
-        else:
-            found = loader.epoch(epoch, self.padding.prepare)
-        return found
+        found: Generator[Any] = loader.epoch(epoch)
+        return found if self.padding is None else self._prepared(loader, epoch)
+
+    def _prepared(self, loader: BatchLoader, epoch: int) -> Generator[Any]:
+        assert self.padding is not None
+        (next_epoch, batches), self._ahead = self._ahead, (0, None)
+        if batches is None or next_epoch != epoch:
+            batches = loader.epochs(epoch, self.padding.prepare)
+        yield from itertools.islice(batches, len(loader))
+        self._ahead = epoch + 1, batches  # threads go on with the next epoch
 
     def __call__(self, source: "Graph | GraphSet | Padded") -> Tensor | None:
         """Trains on a batch: a graph with training nodes, or a set of whole training graphs.
