@@ -29,7 +29,7 @@ def graph() -> Graph:
 def padded(graph: Graph, forms: list[Form]) -> Graph:
     pieces, sizes = pieces_of(graph, forms)
     assert sizes.fit_into(SIZES)
-    flat = FlatArrays({n: (p.shape(SIZES), p.values.dtype) for n, p in pieces.items()})
+    flat = FlatArrays({name: piece.array(SIZES) for name, piece in pieces.items()})
     arrays = flat.views(flat.empty().fill_(77))
     for name, piece in pieces.items():
         piece.write(arrays[name], SIZES)

@@ -13,51 +13,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import lgcn.paper  # noqa: F401 (registers GCN)
-from lgcn import Graph, load_dataset
+from lgcn import Graph
 from lgcn.graph.padded import Sizes
 from lgcn.ops import structure
-from lgcn.training import Settings, loop, padding
-from lgcn.training.data import TrainingData
+from lgcn.training import Settings, padding
 from lgcn.training.padding import Padded, Padding, padding_for
 from lgcn.training.step import Step
 from lgcn.utils.generators import Generators
 
 from .graphs import small_graph
-
-CPU = torch.device("cpu")
-# Settings whose networks read the adjacency in different ways.
-NETWORKS: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    "raw": {"rank": "raw", "self_loops": False, "mean": True, "cnn": "double"},
-    "batch norm": {"batch_norm": "running", "classifier": "sum"},
-    "batch statistics": {"batch_norm": "batch", "classifier": "normalized", "zeros": "compete"},
-    "residual": {"model": "residual", "num_layers": 2, "hidden_channels": 8},
-    "residual mean": {"model": "residual", "num_layers": 2, "aggregate": "mean", "norm": "layer"},
-    "residual max": {"model": "residual", "num_layers": 2, "aggregate": "max", "norm": "none"},
-    "gcn": {"preset": "gcn"},
-    "mlp": {"preset": "mlp"},
-}
-NO_DROPOUT = ("dropout", "input_dropout", "lgcl_dropout", "node_dropout", "layer_dropout")
-
-
-def without_dropout(**given: Any) -> Settings:
-    known = type(Settings.create(**given).model).model_fields
-    chosen = {name: 0.0 for name in NO_DROPOUT if name in known}
-    small = {"training": "subgraph", "max_nodes": 60, "n_init": 5, "num_workers": 0}
-    if "hidden_channels" in known and "hidden_channels" not in given:
-        chosen["hidden_channels"] = 8
-    return Settings.create(**{**small, **chosen, **given})
-
-
-def training_on(
-    graph: Graph, chosen: Settings, device: torch.device = CPU
-) -> tuple[TrainingData, torch.nn.Module, Any, Any, Step]:
-    data = TrainingData(graph, chosen)
-    return data, *loop._prepare(data, device)
+from .padded import CPU, NETWORKS, gradients, training_on, without_dropout
 
 
 def padded_step(graph: Graph, chosen: Settings) -> tuple[Any, Step]:
@@ -68,10 +35,6 @@ def padded_step(graph: Graph, chosen: Settings) -> tuple[Any, Step]:
     step = Step(model, optimizer, data.settings, CPU, False, Generators(CPU), pads)
     step.begin_epoch(1)
     return loader, step
-
-
-def gradients(step: Step) -> list[Tensor | None]:
-    return [parameter.grad for parameter in step.model.parameters()]
 
 
 def assert_same_steps(graph: Graph, chosen: Settings, batches: list[Graph] | None = None) -> None:
@@ -304,97 +267,3 @@ def test_the_largest_k_is_that_of_the_gpu_kernels() -> None:
     gpu = pytest.importorskip("lgcn.ops.gpu.launch", reason="the GPU kernels need Triton")
     assert padding.LARGEST_K == gpu.MAX_K
     assert padding.LONGEST_COLUMN == gpu.SUM_PART
-
-
-def epochs_on_gpu(
-    graph: Graph, chosen: Settings, epochs: int = 3
-) -> tuple[list[float], torch.nn.Module, Step]:
-    _, model, _, loader, step = training_on(graph, chosen, torch.device("cuda"))
-    losses = [loop._train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
-    return torch.stack(losses).tolist(), model, step
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_replayed_steps_on_changing_subgraphs_are_the_eager_ones(name: str, sparse: bool) -> None:
-    graph = load_dataset("digits")
-    assert graph.x is not None
-    if sparse:
-        graph = replace(graph, x=graph.x.to_sparse_csr())
-    given = {**NETWORKS[name], "device": "cuda", "max_nodes": 300, "n_init": 20, "lr": 0.001}
-    replayed, model, step = epochs_on_gpu(graph, without_dropout(**given, num_workers=2))
-    again, same, _ = epochs_on_gpu(graph, without_dropout(**given, num_workers=1))
-    eager, _, other = epochs_on_gpu(graph, without_dropout(**given, capture=False))
-    assert step._padded is not None
-    assert step._padded[1].capture.replay is not None
-    assert other.padding is None
-    assert replayed == pytest.approx(eager, rel=1e-3)
-    if name != "gcn":  # PyG adds with atomics
-        assert replayed == again
-        for one, two in zip(model.parameters(), same.parameters(), strict=True):
-            assert torch.equal(one, two)
-
-
-@pytest.mark.gpu
-def test_long_rows_are_replayed_too() -> None:
-    """A hub with more neighbours than one program takes, in some sub-graphs."""
-    nodes = 4000
-    rng = np.random.default_rng(0)
-    leaves = np.stack([np.zeros(nodes - 1, np.int64), np.arange(1, nodes)])
-    edges = np.concatenate([leaves, rng.integers(0, nodes, (2, 3 * nodes))], axis=1)
-    graph = Graph.from_edge_index(
-        torch.from_numpy(edges),
-        nodes,
-        x=torch.from_numpy(rng.normal(size=(nodes, 16))).float(),
-        y=torch.from_numpy(rng.integers(0, 3, nodes)),
-        train_mask=torch.arange(nodes) % 20 == 0,
-        val_mask=torch.arange(nodes) % 20 == 1,
-    )
-    given = {"device": "cuda", "max_nodes": 3000, "n_init": 40, "lr": 0.001}
-    replayed, _, step = epochs_on_gpu(graph, without_dropout(**given))
-    eager, _, _ = epochs_on_gpu(graph, without_dropout(**given, capture=False))
-    assert step._padded is not None
-    assert step._padded[1].capture.replay is not None
-    assert step._padded[0].sizes.degree > 2048
-    assert replayed == pytest.approx(eager, rel=1e-3)
-
-
-@pytest.mark.gpu
-def test_a_replayed_epoch_does_not_wait_for_the_device() -> None:
-    chosen = without_dropout(device="cuda", max_nodes=300, n_init=20)
-    _, model, _, loader, step = training_on(load_dataset("digits"), chosen, torch.device("cuda"))
-    for epoch in (1, 2):
-        loop._train_epoch(model, step, loader, epoch)
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        loss, steps, _ = loop._train_epoch(model, step, loader, 3)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert steps > 1
-    assert bool(loss.isfinite())
-
-
-@pytest.mark.gpu
-def test_sizes_that_grow_are_captured_anew() -> None:
-    graph = load_dataset("digits")
-    chosen = without_dropout(device="cuda", max_nodes=200, n_init=20, lr=0.001)
-    losses = []
-    for one in (chosen, chosen._with(capture=False)):
-        _, model, _, _, step = training_on(graph, one, torch.device("cuda"))
-        step.begin_epoch(1)
-        model.train()
-        parts = [graph.subgraph(torch.arange(size)) for size in [100] * 4 + [900] * 4 + [300] * 2]
-        found = [step(part) for part in parts]
-        losses.append(torch.stack([loss for loss in found if loss is not None]).tolist())
-    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
-
-
-@pytest.mark.gpu
-def test_dropout_draws_new_numbers_in_each_replay_and_the_same_for_a_seed() -> None:
-    graph = load_dataset("digits")
-    chosen = Settings.create(training="subgraph", max_nodes=300, n_init=20, device="cuda")
-    first, _, step = epochs_on_gpu(graph, chosen)
-    again, _, _ = epochs_on_gpu(graph, chosen)
-    assert step.padding is not None
-    assert first == again

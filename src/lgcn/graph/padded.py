@@ -51,16 +51,17 @@ class Piece(NamedTuple):
     fill: str = "zero"  # or "last", the last value, or "spare", the last node
     more: int = 0  # how much longer it is than that size
     axis: int = 0
+    dtype: torch.dtype | None = None  # of the padded array, if it is another one
 
     def length(self, sizes: Sizes) -> int:
         """Its padded length."""
         return self.values.size(self.axis) if self.size < 0 else sizes[self.size] + self.more
 
-    def shape(self, sizes: Sizes) -> tuple[int, ...]:
-        """Its padded shape."""
+    def array(self, sizes: Sizes) -> tuple[tuple[int, ...], torch.dtype]:
+        """Shape and type of the padded array."""
         shape = list(self.values.shape)
         shape[self.axis] = self.length(sizes)
-        return tuple(shape)
+        return tuple(shape), self.values.dtype if self.dtype is None else self.dtype
 
     def write(self, target: Tensor, sizes: Sizes) -> None:
         """Writes it to an array of its padded shape."""
@@ -173,8 +174,9 @@ def _structure(rowptr: Tensor, col: Tensor, num_cols: int, size: int) -> tuple[l
     """The arrays of a structure and of its transpose; the most entries of a row or column."""
     turned = transpose(rowptr, col, num_cols)
     longest = max(_longest(rowptr), _longest(turned.colptr))
-    offsets = [Piece(ptr, NODES, "last", 1) for ptr in (rowptr, turned.colptr)]
-    numbers = [Piece(number, size) for number in (col, turned.row, turned.entry)]
+    small = torch.int32  # half as much to copy and to read
+    offsets = [Piece(ptr, NODES, "last", 1, dtype=small) for ptr in (rowptr, turned.colptr)]
+    numbers = [Piece(number, size, dtype=small) for number in (col, turned.row, turned.entry)]
     return [offsets[0], numbers[0], offsets[1], *numbers[1:]], longest
 
 

@@ -19,6 +19,7 @@ from lgcn.training.cuda_graphs import CopyStream, can_capture
 from lgcn.training.settings import Settings
 from lgcn.training.step import loss_weights
 from lgcn.utils.flat import FlatArrays
+from lgcn.utils.limits import MAX_INT32
 
 HEADROOM = 1.25  # room for sub-graphs that are larger than the first ones
 LOOKED_AT = 4  # sub-graphs whose sizes the first arrays are made for
@@ -106,8 +107,8 @@ class Padding:
         if why_not_padded(graph) is not None:
             return graph
         pieces, needed = self._pieces(graph)
-        if needed.column > LONGEST_COLUMN:
-            return graph
+        if needed.column > LONGEST_COLUMN or 2 * max(needed) > MAX_INT32:
+            return graph  # positions in padded arrays have 32 bits
         if not needed.fit_into(self.sizes):
             self._now = self._arrays(Sizes(*map(_grown, self.sizes, needed, MULTIPLES)))
         return self._write(graph, pieces, *self._now)
@@ -127,10 +128,7 @@ class Padding:
         return pieces | {name: Piece(values, NODES) for name, values in named.items()}, sizes
 
     def _arrays(self, sizes: Sizes) -> tuple[Sizes, FlatArrays]:
-        arrays = {
-            name: (piece.shape(sizes), piece.values.dtype) for name, piece in self.pieces.items()
-        }
-        return sizes, FlatArrays(arrays)
+        return sizes, FlatArrays({name: p.array(sizes) for name, p in self.pieces.items()})
 
     def _write(
         self, graph: Graph, pieces: dict[str, Piece], sizes: Sizes, layout: FlatArrays
