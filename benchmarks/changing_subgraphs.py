@@ -21,7 +21,7 @@ from lgcn import Graph, load_dataset
 from lgcn.training import Settings, loop
 from lgcn.training.data import TrainingData
 
-STEPS = 100
+STEPS = 50
 REPEATS = 3
 WORKERS = 4
 GRAPHS: dict[str, dict[str, Any]] = {

@@ -5,6 +5,8 @@ the block to the device, in one piece, and does the same work for every sub-grap
 """
 
 from collections.abc import Sequence
+from contextlib import closing
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -187,7 +189,8 @@ def padding_for(
         device: The device.
     """
     # Those of the first epoch, so that a training that is resumed starts with the same sizes.
-    samples = [loader.batch(1, number) for number in range(min(LOOKED_AT, len(loader)))]
+    with closing(loader.epoch(1)) as batches:
+        samples = list(islice(batches, LOOKED_AT))
     reasons = [_why_not(model, settings), *map(why_not_padded, samples)]
     found = next((reason for reason in reasons if reason is not None), None)
     if found is not None:
