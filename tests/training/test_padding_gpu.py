@@ -97,6 +97,16 @@ def test_steps_on_long_rows_are_replayed() -> None:
     assert step._padded[0].sizes.degree > padding.LONGEST_COLUMN
 
 
+def test_steps_in_bfloat16_are_replayed() -> None:
+    given = {**NETWORKS["batch norm"], "max_nodes": 300, "n_init": 20, "precision": "bfloat16"}
+    given |= {"device": "cuda", "lr": 0.0}
+    graph = load_dataset("digits")
+    replayed, step, _ = epochs_on_gpu(graph, without_dropout(**given))
+    eager, _, _ = epochs_on_gpu(graph, without_dropout(**given, capture=False))
+    assert is_replayed(step)
+    assert replayed == pytest.approx(eager, rel=3e-2)
+
+
 def test_a_replayed_epoch_does_not_wait_for_the_device() -> None:
     chosen = without_dropout(device="cuda", max_nodes=300, n_init=20)
     _, model, _, loader, step = training_on(load_dataset("digits"), chosen, torch.device("cuda"))
