@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lgcn import Graph
-from lgcn.graph.padded import Form, Sizes, assemble, forms_read, pieces_of
+from lgcn.graph.padded import Form, Sizes, assemble, forms_read, shapes_of, sizes_of, write
 from lgcn.ops import structure
 from lgcn.ops.structure import csr_parts, transpose
 from lgcn.utils.flat import FlatArrays
@@ -19,21 +19,24 @@ EDGES = Form(edges=True, normalize=True, self_loops=False)
 SIZES = Sizes(nodes=12, entries=50, degree=9, values=40, column=8)
 
 
-@pytest.fixture
-def graph() -> Graph:
-    edge_index = torch.tensor([[0, 1, 2, 3, 3, 0], [1, 2, 0, 4, 0, 4]])
-    x = torch.arange(15.0).reshape(5, 3) % 4
-    return Graph.from_edge_index(edge_index, 5, x=x)
+@pytest.fixture(params=["plain", "weights", "degrees"])
+def graph(request: pytest.FixtureRequest) -> Graph:
+    """Directed, with a self-loop, parallel edges and a node without neighbours."""
+    edge_index = torch.tensor([[0, 1, 2, 3, 3, 0, 4, 4, 3], [1, 2, 0, 4, 0, 4, 4, 0, 4]])
+    given: dict[str, Any] = {"x": torch.arange(15.0).reshape(5, 3) % 4}
+    if request.param != "plain":
+        given["edge_weight"] = torch.linspace(0.3, 3.1, 9)
+    if request.param == "degrees":
+        given["degree"] = torch.tensor([4.0, 0.0, 2.0, 9.0, 1.5], dtype=torch.float64)
+    return Graph.as_given(edge_index, 5, **given)
 
 
 def padded(graph: Graph, forms: list[Form]) -> Graph:
-    pieces, sizes = pieces_of(graph, forms)
-    assert sizes.fit_into(SIZES)
-    flat = FlatArrays({name: piece.array(SIZES) for name, piece in pieces.items()})
-    arrays = flat.views(flat.empty().fill_(77))
-    for name, piece in pieces.items():
-        piece.write(arrays[name], SIZES)
-    return assemble(arrays, forms, SIZES, graph.num_features)
+    assert sizes_of(graph, forms).fit_into(SIZES)
+    flat = FlatArrays(shapes_of(graph, forms, SIZES))
+    block = flat.empty().fill_(77)
+    assert write(graph, forms, SIZES, flat.arrays(block)) == sizes_of(graph, forms)
+    return assemble(flat.views(block), forms, SIZES, graph.num_features)
 
 
 def dense(rowptr: Any, col: Any, weight: Any, num_cols: int) -> torch.Tensor:
@@ -69,7 +72,7 @@ def test_padded_edges_come_and_go_at_the_last_node(graph: Graph) -> None:
     assert bool((found[:, graph.num_edges :] == 11).all())
     assert weight is not None
     assert padded_weight is not None
-    assert torch.equal(padded_weight[: graph.num_edges], weight)
+    assert torch.equal(padded_weight[: graph.num_edges], weight.float())
     assert bool((padded_weight[graph.num_edges :] == 0).all())
 
 

@@ -19,6 +19,8 @@ def test_arrays_share_the_block() -> None:
     arrays = flat.views(block)
     for value, array in enumerate(arrays.values(), start=5):
         array.fill_(value)
+    for name, array in flat.arrays(block).items():
+        assert torch.equal(torch.from_numpy(array), arrays[name])
     copied = flat.views(block.clone())
     assert int(copied["number"]) == 5
     assert torch.equal(copied["matrix"], torch.full((5, 3), 7.0))

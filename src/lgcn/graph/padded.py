@@ -2,23 +2,30 @@
 
 Nodes without neighbours are added up to a fixed number. The arrays of entries are longer than
 needed, and the entries at their end belong to no row. What layers would derive from a graph, such
-as its normalised adjacency and the transposed one, is computed for the graph itself and padded, so
-that nothing of it has to be computed, or read, where the arrays are.
+as its normalised adjacency and the transposed one, is computed beforehand, so that nothing of it
+has to be computed, or read, where the arrays are.
+
+Threads of a loader do that, hence kernels that release Python's lock, and few calls.
 """
+
+# mypy: disable-error-code="untyped-decorator"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.graph.adjacency import Adjacency
+from lgcn.graph.adjacency import Adjacency, inverse_root
 from lgcn.graph.csr import CSR, sparse_features
 from lgcn.graph.graph import Graph
-from lgcn.ops.structure import Transpose, csr_parts, transpose, trust_within
+from lgcn.ops.structure import Transpose, csr_parts, trust_within
+from lgcn.utils.flat import FlatArrays
+from lgcn.utils.jit import jit
 
 
 class Form(NamedTuple):
@@ -43,39 +50,11 @@ class Sizes(NamedTuple):
         return all(mine <= theirs for mine, theirs in zip(self, other, strict=True))
 
 
-class Piece(NamedTuple):
-    """An array of a graph, and how it is padded along one of its axes."""
+# A structure and the transposed one.
+STRUCTURE = ("rowptr", "col", "colptr", "row", "entry")
+X_NAMES = [f"x.{name}" for name in STRUCTURE]
 
-    values: Tensor
-    size: int  # which of `Sizes` its length depends on; -1 if it is not padded
-    fill: str = "zero"  # or "last", the last value, or "spare", the last node
-    more: int = 0  # how much longer it is than that size
-    axis: int = 0
-    dtype: torch.dtype | None = None  # of the padded array, if it is another one
-
-    def length(self, sizes: Sizes) -> int:
-        """Its padded length."""
-        return self.values.size(self.axis) if self.size < 0 else sizes[self.size] + self.more
-
-    def array(self, sizes: Sizes) -> tuple[tuple[int, ...], torch.dtype]:
-        """Shape and type of the padded array."""
-        shape = list(self.values.shape)
-        shape[self.axis] = self.length(sizes)
-        return tuple(shape), self.values.dtype if self.dtype is None else self.dtype
-
-    def write(self, target: Tensor, sizes: Sizes) -> None:
-        """Writes it to an array of its padded shape."""
-        count, total = self.values.size(self.axis), self.length(sizes)
-        target.narrow(self.axis, 0, count).copy_(self.values)
-        if count < total:
-            rest = target.narrow(self.axis, count, total - count)
-            if self.fill == "last":
-                rest.copy_(self.values[-1])
-            else:
-                rest.fill_(sizes.nodes - 1 if self.fill == "spare" else 0)
-
-
-NODES, ENTRIES, VALUES = (Sizes._fields.index(name) for name in ("nodes", "entries", "values"))
+Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
 
 
 def forms_read(read: Callable[[Graph], Any], graph: Graph) -> list[Form] | None:
@@ -90,43 +69,85 @@ def forms_read(read: Callable[[Graph], Any], graph: Graph) -> list[Form] | None:
     return None if watched.reads_more else sorted(watched.forms)
 
 
-def pieces_of(graph: Graph, forms: Iterable[Form]) -> tuple[dict[str, Piece], Sizes]:
-    """The arrays of a graph as a network reads it, and their sizes.
+def shapes_of(graph: Graph, forms: Sequence[Form], sizes: Sizes) -> Shapes:
+    """Shapes and types of the arrays of graphs of these sizes.
+
+    Args:
+        graph: One of the graphs, which all have the same fields and as many features.
+        forms: The forms of the adjacency that are read.
+        sizes: The sizes.
+    """
+    index, value = torch.int32, torch.float32  # numbers of 32 bits are less to copy and to read
+    nodes, entries, values = sizes.nodes, sizes.entries, sizes.values
+    found: Shapes = {}
+    for self_loops in _structures(forms):
+        lengths = (nodes + 1, entries, nodes + 1, entries, entries)
+        names = _names(self_loops)
+        found |= {name: ((n,), index) for name, n in zip(names, lengths, strict=True)}
+    for form in forms:
+        if form.edges:
+            found[_name("edges", form)] = (2, entries), torch.int64
+        if form.normalize or graph.edge_weight is not None:
+            found[_name("weight", form)] = (entries,), value
+    x, width = graph.features(), graph.num_features
+    if x.layout == torch.sparse_csr:
+        lengths = (nodes + 1, values, width + 1, values, values)
+        found |= {name: ((n,), index) for name, n in zip(X_NAMES, lengths, strict=True)}
+        return found | {"x.value": ((values,), x.dtype)}
+    return found | {"x": ((nodes, width), x.dtype)}
+
+
+def write(graph: Graph, forms: Sequence[Form], sizes: Sizes, arrays: dict[str, Any]) -> Sizes:
+    """Writes a graph to padded arrays, as a network reads it.
 
     Args:
         graph: The graph, on the CPU, with features.
         forms: The forms of its adjacency that are read.
+        sizes: The sizes of the arrays.
+        arrays: NumPy arrays of the shapes of `shapes_of`.
+
+    Returns:
+        The sizes that the graph needs. If they do not fit into `sizes`, the arrays are incomplete,
+        and with too many nodes the other sizes are not counted.
     """
-    pieces: dict[str, Piece] = {}
-    entries, degree = 0, 0
-    for form in forms:
-        options = {"normalize": form.normalize, "self_loops": form.self_loops}
-        if form.edges:
-            edge_index, weight = graph.edges(**options)
-            pieces[_name("edges", form)] = Piece(edge_index, ENTRIES, "spare", axis=1)
-            entries = max(entries, edge_index.size(1))
-        else:
-            rowptr, col, weight = graph.adjacency(**options)
-            if _name("rowptr", form) not in pieces:
-                found, longest = _structure(rowptr, col, graph.num_nodes, ENTRIES)
-                names = ("rowptr", "col", "colptr", "row", "entry")
-                pieces |= {_name(n, form): p for n, p in zip(names, found, strict=True)}
-                entries, degree = max(entries, col.numel()), max(degree, longest)
-        if weight is not None:
-            pieces[_name("weight", form)] = Piece(weight, ENTRIES)
-    values, column = 0, 0
+    needed = Sizes(graph.num_nodes + 1, 0, 0, 0, 0)
+    if needed.nodes > sizes.nodes:
+        return needed
+    entries = degree = 0
+    rowptr, col = graph.rowptr.numpy(), graph.col.numpy()
+    for self_loops in _structures(forms):
+        targets = [arrays[name] for name in _names(self_loops)]
+        found = _write_structure(rowptr, col, graph.num_nodes, self_loops, *targets)
+        entries, degree = max(entries, found[0]), max(degree, found[1])
+    if entries <= sizes.entries:
+        for form in forms:
+            if form.edges:
+                entries = max(entries, _write_edges(graph, form, sizes, arrays))
+            elif _name("weight", form) in arrays:
+                _write_weights(graph, form, arrays)
+    needed = needed._replace(entries=entries, degree=degree)
     x = graph.features()
-    if x.layout == torch.sparse_csr:
-        rowptr, col, value = csr_parts(x)
-        found, column = _structure(rowptr, col, x.size(1), VALUES)
-        found[2] = found[2]._replace(size=-1)  # there are always as many features
-        names = ("x.rowptr", "x.col", "x.colptr", "x.row", "x.entry")
-        pieces |= dict(zip(names, found, strict=True))
-        pieces["x.value"] = Piece(value, VALUES)
-        values = value.numel()
-    else:
-        pieces["x"] = Piece(x, NODES)
-    return pieces, Sizes(graph.num_nodes + 1, entries, degree, values, column)
+    if x.layout != torch.sparse_csr:
+        arrays["x"][: graph.num_nodes] = x.numpy()
+        arrays["x"][graph.num_nodes :] = 0
+        return needed
+    rowptr, col, value = (part.numpy() for part in csr_parts(x))
+    targets = [arrays[name] for name in X_NAMES]
+    values, column = _write_structure(rowptr, col, x.size(1), False, *targets)
+    if values <= sizes.values:
+        arrays["x.value"][:values] = value
+        arrays["x.value"][values:] = 0
+    return needed._replace(values=values, column=column)
+
+
+def sizes_of(graph: Graph, forms: Sequence[Form]) -> Sizes:
+    """The sizes that a graph needs."""
+    nodes, entries = graph.num_nodes, graph.num_edges
+    x = graph.features()
+    values = csr_parts(x)[1].numel() if x.layout == torch.sparse_csr else 0
+    enough = Sizes(nodes + 1, nodes + entries, 0, values, 0)
+    flat = FlatArrays(shapes_of(graph, forms, enough))
+    return write(graph, forms, enough, flat.arrays(flat.empty()))
 
 
 def assemble(
@@ -135,33 +156,35 @@ def assemble(
     """The graph of padded arrays, whose contents may be replaced in a way that torch does not see.
 
     Args:
-        arrays: The padded pieces.
+        arrays: The arrays, of the shapes of `shapes_of`.
         forms: The forms of the adjacency that are read.
         sizes: The sizes that they were padded to.
         num_features: Features per node.
     """
     nodes, matrices, edges = sizes.nodes, {}, {}
-    structures: dict[str, tuple[Tensor, Tensor]] = {}
+    structures: dict[bool, tuple[Tensor, Tensor]] = {}
     for form in forms:
         weight = arrays.get(_name("weight", form))
         if form.edges:
             edges[form] = arrays[_name("edges", form)], weight
             continue
-        name = _name("rowptr", form)
-        if name not in structures:
-            parts = [arrays[_name(n, form)] for n in ("rowptr", "col", "colptr", "row", "entry")]
-            structures[name] = rowptr, col = parts[0], parts[1]
+        if form.self_loops not in structures:
+            rowptr, col, *turned = (arrays[name] for name in _names(form.self_loops))
+            structures[form.self_loops] = rowptr, col
             longest = sizes.degree
-            turned = Transpose(*parts[2:])
-            trust_within(rowptr, col, nodes, longest, turned, longest, spare_column=True)
-        matrices[form] = CSR(*structures[name], weight)
+            trust_within(
+                rowptr, col, nodes, longest, Transpose(*turned), longest, spare_column=True
+            )
+        matrices[form] = CSR(*structures[form.self_loops], weight)
     x = arrays.get("x")
     if x is None:
-        x = sparse_features(arrays["x.rowptr"], arrays["x.col"], arrays["x.value"], num_features)
+        rowptr, col, *turned = (arrays[name] for name in X_NAMES)
+        x = sparse_features(rowptr, col, arrays["x.value"], num_features)
         rowptr, col, _ = csr_parts(x)
-        turned = Transpose(*(arrays[f"x.{name}"] for name in ("colptr", "row", "entry")))
         longest = sizes.column
-        trust_within(rowptr, col, num_features, longest, turned, longest, spare_column=False)
+        trust_within(
+            rowptr, col, num_features, longest, Transpose(*turned), longest, spare_column=False
+        )
     if structures:
         rowptr, col = next(iter(structures.values()))
     else:  # the number of nodes is all that is read of it
@@ -170,26 +193,114 @@ def assemble(
     return Graph(rowptr, col, x=x, _adjacency=_Given(rowptr, col, matrices, edges))
 
 
-def _structure(rowptr: Tensor, col: Tensor, num_cols: int, size: int) -> tuple[list[Piece], int]:
-    """The arrays of a structure and of its transpose; the most entries of a row or column."""
-    turned = transpose(rowptr, col, num_cols)
-    longest = max(_longest(rowptr), _longest(turned.colptr))
-    small = torch.int32  # half as much to copy and to read
-    offsets = [Piece(ptr, NODES, "last", 1, dtype=small) for ptr in (rowptr, turned.colptr)]
-    numbers = [Piece(number, size, dtype=small) for number in (col, turned.row, turned.entry)]
-    return [offsets[0], numbers[0], offsets[1], *numbers[1:]], longest
+def _structures(forms: Iterable[Form]) -> list[bool]:
+    """Whether there are self-loops: normalising changes the weights alone."""
+    return sorted({form.self_loops for form in forms if not form.edges})
 
 
-def _longest(ptr: Tensor) -> int:
-    return int(ptr.diff().max()) if ptr.numel() > 1 else 0
+def _names(self_loops: bool) -> list[str]:
+    """The names of the arrays of a structure and of the transposed one."""
+    return [f"{name} self_loops={self_loops}" for name in STRUCTURE]
 
 
 def _name(array: str, form: Form) -> str:
-    """Normalising changes the weights alone, so both forms share the other arrays."""
-    of_weight = f" normalize={form.normalize} edges={form.edges}" if array == "weight" else ""
-    if array == "edges":
-        of_weight = f" normalize={form.normalize}"
-    return f"{array} self_loops={form.self_loops}{of_weight}"
+    return f"{array} {' '.join(f'{key}={value}' for key, value in form._asdict().items())}"
+
+
+def _write_edges(graph: Graph, form: Form, sizes: Sizes, arrays: dict[str, Any]) -> int:
+    """Writes the edges; those that are added go from the last node to itself. Their number."""
+    edge_index, weight = graph.edges(normalize=form.normalize, self_loops=form.self_loops)
+    count = edge_index.size(1)
+    if count <= sizes.entries:
+        target = arrays[_name("edges", form)]
+        target[:, :count] = edge_index.numpy()
+        target[:, count:] = sizes.nodes - 1
+        if weight is not None:
+            target = arrays[_name("weight", form)]
+            target[:count] = weight.numpy()
+            target[count:] = 0
+    return count
+
+
+def _write_weights(graph: Graph, form: Form, arrays: dict[str, Any]) -> None:
+    """Writes the weights of the entries, as `Graph.adjacency` computes them."""
+    starts, numbers = (arrays[name] for name in _names(form.self_loops)[:2])
+    nodes = graph.num_nodes
+    scale = np.empty(0, np.float32)
+    if form.normalize:
+        more = np.diff(starts[: nodes + 1]) - graph.rowptr.diff().numpy()
+        scale = inverse_root(graph.row_degree() + torch.from_numpy(more)).numpy()
+    given = np.empty(0, np.float32) if graph.edge_weight is None else graph.edge_weight.numpy()
+    target = arrays[_name("weight", form)]
+    _write_products(graph.rowptr.numpy(), given, scale, starts, numbers, target)
+
+
+@jit
+def _write_structure(
+    rowptr: Any, col: Any, num_cols: Any, self_loops: Any,
+    starts: Any, numbers: Any, colptr: Any, row: Any, entry: Any,
+) -> Any:  # fmt: skip
+    """Writes a structure and the transposed one; the number of entries, and of the longest row.
+
+    A missing self-loop comes first in its row. Entries that do not fit are counted alone.
+    """
+    room = numbers.shape[0]
+    colptr[:] = 0
+    starts[0] = 0
+    at = longest = 0
+    rows = rowptr.shape[0] - 1
+    for i in range(rows):
+        first = at
+        lacks_loop = self_loops
+        for e in range(rowptr[i], rowptr[i + 1]):
+            lacks_loop &= col[e] != i
+        if lacks_loop:
+            if at < room:
+                numbers[at] = i
+            colptr[i + 1] += 1
+            at += 1
+        for e in range(rowptr[i], rowptr[i + 1]):
+            if at < room:
+                numbers[at] = col[e]
+            colptr[col[e] + 1] += 1
+            at += 1
+        starts[i + 1] = at
+        longest = max(longest, at - first)
+    starts[rows + 1 :] = at
+    for j in range(num_cols):
+        longest = max(longest, colptr[j + 1])
+        colptr[j + 1] += colptr[j]
+    colptr[num_cols + 1 :] = at
+    if at <= room:
+        free = colptr[:num_cols].copy()
+        for i in range(rows):
+            for e in range(starts[i], starts[i + 1]):
+                place = free[numbers[e]]
+                row[place], entry[place] = i, e
+                free[numbers[e]] = place + 1
+        numbers[at:] = 0
+        row[at:] = 0
+        entry[at:] = 0
+    return at, longest
+
+
+@jit
+def _write_products(
+    rowptr: Any, given: Any, scale: Any, starts: Any, numbers: Any, target: Any
+) -> None:
+    """Writes the products of scales and given weights, if there are any; of new loops, 1."""
+    rows = rowptr.shape[0] - 1
+    for i in range(rows):
+        added = (starts[i + 1] - starts[i]) - (rowptr[i + 1] - rowptr[i])
+        for e in range(starts[i], starts[i + 1]):
+            product = target.dtype.type(1)
+            if scale.shape[0] > 0:
+                product = scale[i] * scale[numbers[e]]
+            if given.shape[0] > 0:
+                before = rowptr[i] + (e - starts[i]) - added
+                product = product * (given[before] if before >= rowptr[i] else 1)
+            target[e] = product
+    target[starts[rows] :] = 0
 
 
 class _Watched(Adjacency):

@@ -7,14 +7,14 @@ the block to the device, in one piece, and does the same work for every sub-grap
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import Module
 
 from lgcn.graph import Graph
-from lgcn.graph.padded import NODES, Form, Piece, Sizes, assemble, forms_read, pieces_of
+from lgcn.graph.padded import Form, Sizes, assemble, forms_read, shapes_of, sizes_of, write
 from lgcn.nn.lg_conv import LGConv
 from lgcn.sampling.batches import BatchLoader
 from lgcn.training.cuda_graphs import CopyStream, can_capture
@@ -67,9 +67,9 @@ class Padding:
         self.forms = forms
         self.pinned = pinned
         self.num_features = samples[0].num_features
-        found = [self._pieces(sample) for sample in samples]
-        self.pieces = found[0][0]  # all sub-graphs have arrays of these names and types
-        self.needed = Sizes(*map(max, *(sizes for _, sizes in found), found[0][1]))
+        self.sample = samples[0]  # all sub-graphs have such fields
+        found = [sizes_of(sample, forms) for sample in samples]
+        self.needed = Sizes(*map(max, *found, found[0]))
         room = Sizes(*map(_with_room, self.needed, MULTIPLES))
         nodes = room.nodes
         if most_nodes is not None:
@@ -88,11 +88,10 @@ class Padding:
 
     def prepare(self, graph: Graph) -> Graph | Padded:
         """Pads a sub-graph, in any thread; gives it back if it does not fit."""
-        sizes, layout = self._now
         if why_not_padded(graph) is not None:
             return graph
-        pieces, needed = self._pieces(graph)
-        return self._write(graph, pieces, sizes, layout) if needed.fit_into(sizes) else graph
+        padded, needed = self._pad(graph, *self._now)
+        return padded if needed.fit_into(padded.sizes) else graph
 
     def fit(self, prepared: Graph | Padded) -> Graph | Padded:
         """The sub-graph of the next step, in arrays of the present sizes, which may grow for it.
@@ -103,44 +102,49 @@ class Padding:
         if isinstance(prepared, Padded):
             if prepared.sizes == self.sizes:
                 return prepared
-            graph = prepared.graph  # prepared before the sizes grew
-        else:
-            graph = prepared
-        if why_not_padded(graph) is not None:
-            return graph
-        pieces, needed = self._pieces(graph)
-        if needed.column > LONGEST_COLUMN or 2 * max(needed) > MAX_INT32:
-            return graph  # positions in padded arrays have 32 bits
-        if not needed.fit_into(self.sizes):
+            prepared = prepared.graph  # padded before the sizes grew
+        if why_not_padded(prepared) is not None:
+            return prepared
+        padded, needed = self._pad(prepared, *self._now)
+        while not needed.fit_into(self.sizes):
+            if needed.column > LONGEST_COLUMN or 2 * max(needed) > MAX_INT32:
+                return prepared  # positions in the arrays have 32 bits
             self._now = self._arrays(Sizes(*map(_grown, self.sizes, needed, MULTIPLES)))
-        return self._write(graph, pieces, *self._now)
-
-    def _pieces(self, graph: Graph) -> tuple[dict[str, Piece], Sizes]:
-        pieces, sizes = pieces_of(graph, self.forms)
-        nodes, weight = loss_weights(graph)
-        assert graph.y is not None
-        y = torch.zeros_like(graph.y)  # a class that there is, also for unlabelled nodes
-        y[nodes] = graph.y[nodes]
-        if weight is None:
-            weight = torch.full((len(nodes),), 1 / max(len(nodes), 1))
-        of_nodes = torch.zeros(graph.num_nodes)
-        of_nodes[nodes] = weight.float()
-        share = torch.full((graph.num_nodes,), 1 / graph.num_nodes)
-        named = {"y": y, "loss_weight": of_nodes, "share": share}
-        return pieces | {name: Piece(values, NODES) for name, values in named.items()}, sizes
+            padded, needed = self._pad(prepared, *self._now)
+        return padded
 
     def _arrays(self, sizes: Sizes) -> tuple[Sizes, FlatArrays]:
-        return sizes, FlatArrays({name: p.array(sizes) for name, p in self.pieces.items()})
+        y = self.sample.y
+        assert y is not None
+        of_nodes = (sizes.nodes,)
+        shapes = shapes_of(self.sample, self.forms, sizes)
+        shapes |= {
+            "y": ((*of_nodes, *y.shape[1:]), y.dtype),
+            "loss_weight": (of_nodes, torch.float32),
+            "share": (of_nodes, torch.float32),
+        }
+        return sizes, FlatArrays(shapes)
 
-    def _write(
-        self, graph: Graph, pieces: dict[str, Piece], sizes: Sizes, layout: FlatArrays
-    ) -> Padded:
+    def _pad(self, graph: Graph, sizes: Sizes, layout: FlatArrays) -> tuple[Padded, Sizes]:
+        """The padded sub-graph, which is incomplete if the sizes that it needs do not fit."""
         block = layout.empty(pinned=self.pinned)
-        views = layout.views(block)
-        for name, piece in pieces.items():
-            piece.write(views[name], sizes)
-        has_loss = bool((pieces["loss_weight"].values > 0).any())
-        return Padded(graph, sizes, block, has_loss)
+        arrays = layout.arrays(block)
+        needed = write(graph, self.forms, sizes, arrays)
+        has_loss = needed.fit_into(sizes) and _write_targets(graph, arrays)
+        return Padded(graph, sizes, block, has_loss), needed
+
+
+def _write_targets(graph: Graph, arrays: dict[str, Any]) -> bool:
+    """Writes what the loss needs; whether there are training nodes."""
+    nodes, weight = loss_weights(graph)
+    assert graph.y is not None
+    places = nodes.numpy()
+    for name in ("y", "loss_weight", "share"):  # any class that there is, where it does not count
+        arrays[name][:] = 0
+    arrays["y"][places] = graph.y[nodes].numpy()
+    arrays["loss_weight"][places] = 1 / max(len(places), 1) if weight is None else weight.numpy()
+    arrays["share"][: graph.num_nodes] = 1 / graph.num_nodes
+    return len(places) > 0
 
 
 class PaddedBatch:

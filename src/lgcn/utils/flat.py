@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,3 +49,16 @@ class FlatArrays:
             end = start + math.prod(shape) * dtype.itemsize
             found[name] = block[start:end].view(dtype).view(shape)
         return found
+
+    def arrays(self, block: Tensor) -> dict[str, Any]:
+        """The same as NumPy arrays, of a block on the CPU. That is faster for many small arrays."""
+        data, found = block.numpy(), {}
+        for name, (start, shape, dtype) in self.places.items():
+            end = start + math.prod(shape) * dtype.itemsize
+            found[name] = data[start:end].view(_numpy_dtype(dtype)).reshape(shape)
+        return found
+
+
+@cache
+def _numpy_dtype(dtype: torch.dtype) -> Any:
+    return torch.empty(0, dtype=dtype).numpy().dtype
