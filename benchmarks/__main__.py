@@ -37,6 +37,7 @@ NAMES = {
     "cuda": (
         "k_largest",
         "training_step",
+        "changing_subgraphs",
         "layer",
         "fusion",
         "recompute",

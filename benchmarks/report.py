@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import report_tables, scale_tables
 from benchmarks.aggregators_table import aggregators
+from benchmarks.changing_subgraphs_table import changing_subgraphs
 from benchmarks.explain_table import explanations
 from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
@@ -24,6 +25,7 @@ from benchmarks.whole_graphs_table import whole_graphs
 TABLES = {
     **report_tables.TABLES,
     **scale_tables.TABLES,
+    "changing_subgraphs": changing_subgraphs,
     "partition": partition,
     "whole_graphs": whole_graphs,
 }

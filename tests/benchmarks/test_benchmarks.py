@@ -35,6 +35,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
                     "fusion",
                     "recompute",
                     "training_step",
+                    "changing_subgraphs",
                     "layer",
                     "k_largest",
                     "fit_memory",

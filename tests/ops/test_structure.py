@@ -3,9 +3,11 @@
 import gc
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 from lgcn.ops import structure as csr
 
@@ -276,3 +278,68 @@ def test_long_rows_are_cut_anew_after_a_change_in_place(inference: bool) -> None
         assert csr.long_rows(rowptr, 4).long_row.tolist() == [1]
         rowptr[1] = 7
         assert csr.long_rows(rowptr, 4).long_row.tolist() == [0]
+
+
+def within(
+    degrees: list[int], entries: int, longest: int, *, spare_column: bool = True
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A structure of rows of these lengths, known by its bounds alone."""
+    rowptr = torch.tensor([0, *np.cumsum(degrees)])
+    col = torch.zeros(entries, dtype=torch.long)
+    turned = csr.Transpose(torch.zeros(3, dtype=torch.long), col.clone(), col.clone())
+    csr.trust_within(rowptr, col, 2, longest, turned, longest, spare_column=spare_column)
+    return rowptr, col
+
+
+@given(
+    degrees=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    size=st.integers(1, 10),
+    room=st.integers(0, 30),
+)
+def test_parts_within_bounds_are_those_of_the_rows(
+    degrees: list[int], size: int, room: int
+) -> None:
+    """The same parts come first; the others are of the last row, which is empty."""
+    degrees = [*degrees, 0]
+    expected = csr._cut(torch.tensor([0, *np.cumsum(degrees)]), size)
+    rowptr, _ = within(degrees, sum(degrees) + room, 9)
+    found = csr.long_rows(rowptr, size)
+    parts, rows = expected.row.numel(), expected.long_row.numel()
+    assert torch.equal(found.row[:parts], expected.row)
+    assert torch.equal(found.first[:parts], expected.first)
+    assert torch.equal(found.long_row[:rows], expected.long_row)
+    assert torch.equal(found.ptr[: rows + 1], expected.ptr)
+    last = len(degrees) - 1
+    assert bool((found.row[parts:] == last).all())
+    assert bool((found.first[parts:] == 0).all())
+    assert bool((found.long_row[rows:] == last).all())
+    assert bool((found.ptr[rows:] == expected.ptr[-1]).all())
+    if found.row.numel() > 0:  # they are rows of parts, and are bounded as well
+        again = csr.long_rows(found.ptr, 2)
+        assert torch.equal(
+            again.long_row[again.long_row < rows], csr._cut(expected.ptr, 2).long_row
+        )
+
+
+def test_parts_follow_contents_that_torch_did_not_see_change() -> None:
+    rowptr, _ = within([5, 1, 0], 6, 6)
+    assert csr.long_rows(rowptr, 2).long_row[0] == 0
+    rowptr.data.copy_(torch.tensor([0, 1, 6, 6]))
+    assert csr.long_rows(rowptr, 2).long_row[0] == 1
+
+
+def test_bounds_take_the_place_of_the_contents(count: Count) -> None:
+    rowptr, col = within([5, 1, 0], 40, 7)
+    csr.check_range(rowptr, col, 2)
+    assert csr.max_degree(rowptr, col) == 7
+    assert csr.transpose(rowptr, col, 2) is csr.transpose(rowptr, col, 2)
+    assert csr.long_rows(rowptr, 7).row.numel() == 0
+    assert count() == 0
+
+
+def test_long_columns_cannot_be_split_without_an_empty_one() -> None:
+    rowptr, col = within([5, 1, 0], 40, 7, spare_column=False)
+    colptr = csr.transpose(rowptr, col, 2).colptr
+    assert csr.long_rows(colptr, 7).row.numel() == 0
+    with pytest.raises(ValueError, match="up to 7 entries in a row and parts of 6"):
+        csr.long_rows(colptr, 6)

@@ -175,6 +175,18 @@ def test_stopping_early_leaves_no_threads(graph: Graph, num_workers: int) -> Non
     assert not loader_threads()
 
 
+@WORKERS
+def test_epochs_follow_each_other_without_end(graph: Graph, num_workers: int) -> None:
+    loader = SubgraphLoader(graph, n_init=15, max_nodes=20, num_workers=num_workers)
+    assert len(loader) == 3
+    batches = loader.epochs(4, lambda batch: batch.n_id.tolist())
+    found = list(itertools.islice(batches, 7))
+    expected = [nodes_of(loader.epoch(epoch)) for epoch in (4, 5, 6)]
+    assert found == list(itertools.chain(*expected))[:7]
+    batches.close()
+    assert not loader_threads()
+
+
 def test_workers_stay_a_few_batches_ahead(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     loader = SubgraphLoader(graph, n_init=1, max_nodes=20, num_workers=2)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,26 @@ def test_a_baseline_has_settings_of_its_own(name: str) -> None:
 def test_a_model_says_whether_its_steps_can_be_captured(name: str, captured: bool) -> None:
     model = network_class(name)(5, 3)
     assert model.can_capture is captured
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "padded"),
+    [
+        ("lgcn", {}, True),
+        ("lgcn", {"batch_norm": "running"}, True),
+        ("lgcn", {"embedding": "propagated"}, False),
+        ("residual", {}, True),
+        ("residual", {"recompute": True}, False),
+        ("residual", {"aggregate": "mean", "recompute": True}, True),  # there is nothing to repeat
+        ("gcn", {}, True),
+        ("mlp", {}, True),
+        ("gat", {}, False),
+    ],
+)
+def test_a_model_says_whether_added_nodes_change_nothing(
+    name: str, options: dict[str, Any], padded: bool
+) -> None:
+    assert network_class(name)(5, 3, **options).can_pad is padded
 
 
 def test_an_lgcn_that_removes_edges_is_not_captured() -> None:

@@ -307,6 +307,14 @@ class LGCN(Module):
         )
 
     @property
+    def can_pad(self) -> bool:
+        """Whether added nodes without neighbours change nothing for the others in training.
+
+        Features that are propagated have to become dense, which reads all of them.
+        """
+        return not isinstance(self.embedding, PropagatedEmbedding)
+
+    @property
     def first_layer(self) -> Module:
         """The layer that reads the input features."""
         return self.embedding

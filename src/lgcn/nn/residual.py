@@ -320,6 +320,14 @@ class ResidualLGCN(Module):
         )
 
     @property
+    def can_pad(self) -> bool:
+        """Whether added nodes without neighbours change nothing for the others in training.
+
+        Blocks of rows, which `recompute` selects again, are cut by the number of their entries.
+        """
+        return not any(isinstance(module, LGConv) and module.recompute for module in self.modules())
+
+    @property
     def first_layer(self) -> Module:
         """The layer that reads the input features."""
         return self.embedding

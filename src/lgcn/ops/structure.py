@@ -179,12 +179,18 @@ class Parts(NamedTuple):
     ptr: Tensor
 
 
+# rowptr -> (most entries of a row, most entries of all, whether the last row is always empty), for
+# a structure whose contents are replaced, see `trust_within`
+_bounds: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
+
 # rowptr -> (its state, its storage, parts by size)
 _parts_of_rows: Any = WeakIdKeyDictionary(ref_type=WeakIdRef)
 
 
 def long_rows(rowptr: Tensor, size: int) -> Parts:
     """Splits the rows of more than `size` entries, once per `rowptr` and size."""
+    if rowptr in _bounds:  # the entries are replaced, so the parts are not kept
+        return _cut_within(rowptr, size, *_bounds[rowptr])
     if rowptr.is_inference():  # it has no version counter, so a change would not be seen
         return _cut(rowptr, size)
     state = state_of(rowptr)
@@ -195,6 +201,38 @@ def long_rows(rowptr: Tensor, size: int) -> Parts:
         known[2][size] = _cut(rowptr, size)
     parts: Parts = known[2][size]
     return parts
+
+
+def _cut_within(rowptr: Tensor, size: int, longest: int, entries: int, spare: bool) -> Parts:
+    """As `_cut`, in shapes that follow from the bounds alone, without waiting for a device.
+
+    What is too much repeats the last row. It is empty: no entries are read for it.
+    """
+    numbers: dict[str, Any] = {"dtype": torch.long, "device": rowptr.device}
+    if longest <= size:
+        none = torch.empty(0, **numbers)
+        return Parts(none, none, none, rowptr[:1])
+    if not spare:
+        raise ValueError(
+            f"rows whose entries are replaced must end with an empty one to be split, got up to "
+            f"{longest} entries in a row and parts of {size}"
+        )
+    most_rows = entries // (size + 1) + 1  # one is empty, as the parts may be split again
+    most_parts = 2 * (entries // size)
+    last = rowptr.numel() - 2
+    degrees = rowptr.diff().long()
+    is_long = degrees > size
+    counts = torch.where(is_long, (degrees + size - 1) // size, 0)
+    ends = counts.cumsum(0)
+    starts = ends - counts
+    part = torch.arange(most_parts, **numbers)
+    row = torch.searchsorted(ends, part, right=True).clamp(max=last)
+    first = torch.where(part < ends[-1], (part - starts[row]) * size, 0)
+    nth = torch.arange(1, most_rows + 1, **numbers)
+    long_row = torch.searchsorted(is_long.long().cumsum(0), nth).clamp(max=last)
+    ptr = torch.cat([starts[long_row], ends[-1:]])
+    _bounds[ptr] = -(-longest // size), most_parts, True
+    return Parts(row, first, long_row, ptr)
 
 
 def _cut(rowptr: Tensor, size: int) -> Parts:
@@ -231,6 +269,39 @@ def trust(rowptr: Tensor, col: Tensor, num_cols: int, max_degree: int | None = N
         known: Structure | None = _known.get(col)
         if known is None or known.rowptr() is not rowptr or known.states != states:
             _known[col] = _structure(rowptr, col, states, num_cols - 1, max_degree)
+
+
+def trust_within(
+    rowptr: Tensor,
+    col: Tensor,
+    num_cols: int,
+    max_degree: int,
+    transposed: Transpose,
+    max_column: int,
+    *,
+    spare_column: bool,
+) -> None:
+    """Marks a structure as valid whose contents are replaced in a way that torch does not see.
+
+    That is how one CUDA graph works on many structures: Python reads the bounds once, and all that
+    depends on the contents is in tensors. Nothing about the structure is read from a device.
+    Entries of `col` behind rowptr[-1] belong to no row, and only kernels that go by rows may read
+    such a structure. The last row must always be empty.
+
+    Args:
+        rowptr, col: The structure.
+        num_cols: What all of `col` is below.
+        max_degree: The most entries that a row will have.
+        transposed: The transposed structure, replaced together with this one.
+        max_column: The most entries that a column will have.
+        spare_column: Whether the last column is always empty.
+    """
+    trust(rowptr, col, num_cols, max_degree)
+    known: Structure = _known[col]
+    known.transpose = transposed
+    entries = col.numel()
+    _bounds[rowptr] = min(max_degree, entries), entries, True
+    _bounds[transposed.colptr] = min(max_column, entries), entries, spare_column
 
 
 def _structure(

@@ -1,5 +1,6 @@
 """What all loaders of sub-graphs share: epochs, batches, and threads that work ahead."""
 
+import itertools
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -94,6 +95,11 @@ class BatchLoader(ABC):
     def _num_subgraphs(self) -> int:
         """Sub-graphs per epoch."""
 
+    @property
+    def most_nodes(self) -> int | None:
+        """The nodes of a batch, at most; `None` if that is not known."""
+        return None
+
     @abstractmethod
     def _plan(self, epoch: int) -> list[Any]:
         """What each sub-graph of the epoch starts from, one entry per sub-graph."""
@@ -117,6 +123,22 @@ class BatchLoader(ABC):
     def epoch(self, epoch: int) -> Generator[Graph]:
         """The batches of the given epoch."""
         yield from ahead(lambda number: self.batch(epoch, number), len(self), self.num_workers)
+
+    def epochs(self, first: int, prepare: Callable[[Graph], Made]) -> Generator[Made]:
+        """The batches of this epoch and of all that follow, without end.
+
+        The threads then also work ahead from one epoch to the next.
+
+        Args:
+            first: The number of the first epoch.
+            prepare: Is called with each batch in the threads; what it returns is yielded.
+        """
+
+        def make(number: int) -> Made:
+            after, place = divmod(number, len(self))
+            return prepare(self.batch(first + after, place))
+
+        yield from ahead(make, None, self.num_workers)
 
     def batch(self, epoch: int, number: int) -> Graph:
         """One batch of an epoch, whichever were made before."""
@@ -155,15 +177,22 @@ class BatchLoader(ABC):
         return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
-def ahead(make: Callable[[int], Made], count: int, num_workers: int) -> Iterator[Made]:
-    """Yields make(0), make(1), ... in order. Threads make them ahead of the caller."""
+def ahead(make: Callable[[int], Made], count: int | None, num_workers: int) -> Iterator[Made]:
+    """Yields make(0), make(1), ... in order. Threads make them ahead of the caller.
+
+    Args:
+        make: Makes one.
+        count: How many; `None` for no end.
+        num_workers: Threads; 0 to make each when it is asked for.
+    """
+    numbers = itertools.count() if count is None else range(count)
     if num_workers == 0:
-        yield from map(make, range(count))
+        yield from map(make, numbers)
         return
     pool = ThreadPoolExecutor(num_workers, "lgcn-loader", initializer=_stay_alone)
     pending: deque[Future[Made]] = deque()
     try:
-        for number in range(count):
+        for number in numbers:
             pending.append(pool.submit(make, number))
             if len(pending) > 2 * num_workers:
                 yield pending.popleft().result()

@@ -115,6 +115,10 @@ class SubgraphLoader(BatchLoader):
         self._counts = None if uniform else expected_counts(graph, self.roots, start_nodes)
 
     @property
+    def most_nodes(self) -> int | None:
+        return None if self.max_nodes is None else self.batch_size * self.max_nodes
+
+    @property
     def _num_subgraphs(self) -> int:
         return -(-self.roots.numel() // self.n_init)
 

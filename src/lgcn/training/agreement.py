@@ -8,7 +8,9 @@ from torch import Tensor
 from lgcn.training.calibration import probabilities
 
 
-def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Tensor:
+def agreement(
+    views: Sequence[Tensor], sharpen: float, multi_label: bool, share: Tensor | None = None
+) -> Tensor:
     r"""How far the predictions of the views are from their sharpened mean.
 
     $$
@@ -25,6 +27,7 @@ def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Ten
         views: Scores of all nodes before softmax or sigmoid, from several passes.
         sharpen: The temperature $T$; smaller values ask for more confident predictions.
         multi_label: Whether a node can have several labels.
+        share: The share of each node in the mean. (default: all equal)
     """
     predictions = torch.stack([probabilities(view, multi_label) for view in views])
     if multi_label:
@@ -33,19 +36,28 @@ def agreement(views: Sequence[Tensor], sharpen: float, multi_label: bool) -> Ten
         target = predictions.mean(0) ** (1 / sharpen)
         target /= target.sum(-1, keepdim=True)
     distances = (predictions - target).square().sum(-1)
-    return distances.mean()
+    return _mean(distances, share)
 
 
-def deviation(views: Sequence[Tensor]) -> Tensor:
+def deviation(views: Sequence[Tensor], share: Tensor | None = None) -> Tensor:
     """How far the predicted numbers of the views are from their mean: the mean squared deviation.
 
     It takes the place of `agreement` in a regression.
 
     Args:
         views: Predictions of all nodes, from several passes.
+        share: The share of each node in the mean. (default: all equal)
     """
     predictions = torch.stack(list(views))
-    return (predictions - predictions.detach().mean(0)).square().mean()
+    return _mean((predictions - predictions.detach().mean(0)).square(), share)
+
+
+def _mean(values: Tensor, share: Tensor | None) -> Tensor:
+    """The mean of values per view, node and possibly label."""
+    if share is None:
+        return values.mean()
+    of_nodes = values.mean(0) if values.dim() == 2 else values.mean((0, 2))
+    return (of_nodes * share).sum()
 
 
 def agreement_weight(weight: float, epoch: int, epochs: int) -> float:

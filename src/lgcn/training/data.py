@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from lgcn.errors import UsageError
 from lgcn.graph import Graph
 from lgcn.sampling import GraphLoader
+from lgcn.sampling.batches import BatchLoader
 from lgcn.training.checks import check_k, check_metric, check_trainable
 from lgcn.training.choose import describe
 from lgcn.training.evaluation import (
@@ -25,6 +26,7 @@ from lgcn.training.evaluation import (
 )
 from lgcn.training.model_spec import ModelSpec
 from lgcn.training.models import find_model
+from lgcn.training.padding import padding_for
 from lgcn.training.scoring import Scoring
 from lgcn.training.settings import Settings
 from lgcn.training.setup import make_loader
@@ -73,6 +75,7 @@ class TrainingData:
         self.graph = self.spec.prepare(graph)
         self.workers = Workers()
         self._evaluated: list[Graph] = []
+        self._replays: str | None = None  # how steps on changing sub-graphs run on a GPU
 
     def describe(self, given: Settings) -> str:
         """What is trained on, in one line.
@@ -80,7 +83,8 @@ class TrainingData:
         Args:
             given: The settings as they were given.
         """
-        return describe(self.graph, self.settings, given)
+        line = describe(self.graph, self.settings, given)
+        return line if self._replays is None else f"{line}; {self._replays}"
 
     def check_k(self, device: torch.device) -> None:
         """See `lgcn.training.checks.check_k`."""
@@ -104,7 +108,15 @@ class TrainingData:
     ) -> Step:
         """What trains on a batch of the loader."""
         fixed = isinstance(loader, GraphLoader) or not getattr(loader, "resample", True)
-        return Step(model, optimizer, self.settings, device, fixed, generators)
+        padding = None
+        if device.type == "cuda" and not fixed and isinstance(loader, BatchLoader):
+            found = padding_for(model, loader, self.settings, device)
+            self._replays = "each step is a CUDA graph"
+            if isinstance(found, str):
+                self._replays = f"steps are not CUDA graphs, because {found}"
+            else:
+                padding = found
+        return Step(model, optimizer, self.settings, device, fixed, generators, padding)
 
     def prepare_evaluation(self, metric: str, device: torch.device) -> None:
         """Chooses the graphs on which nodes are scored after an epoch."""

@@ -627,5 +627,6 @@ class HardwareSettings(Group):
     )
     compile: bool = Field(False, description="compile the model with torch.compile")
     capture: bool = Field(
-        True, description="on a GPU, replay steps on fixed batches as CUDA graphs"
+        True,
+        description="on a GPU, replay training steps as CUDA graphs, where the model allows it",
     )

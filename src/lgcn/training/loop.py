@@ -232,7 +232,7 @@ def _train_epoch(
     step.begin_epoch(epoch)
     total = torch.zeros((), device=step.device)
     steps, waited = 0, 0.0
-    with contextlib.closing(loader.epoch(epoch)) as batches:
+    with contextlib.closing(step.batches(loader, epoch)) as batches:
         while max_steps is None or steps < max_steps:
             asked = time.perf_counter()
             batch = next(batches, None)

@@ -11,6 +11,10 @@ The network's class takes (in_channels, num_classes) and the fields of its setti
 - ``first_layer``, the layer that ``decay_layers="first"`` applies L2 to;
 - ``can_capture``, whether a training step launches the same kernels on the same memory each time,
   so that a CUDA graph can replay it. (default: ``False``)
+- ``can_pad``, whether nodes without neighbours and labels, which pad a sub-graph to a fixed size,
+  change nothing for the other nodes in a training step. A CUDA graph then also replays steps on
+  sub-graphs that change. Batch norm does not see them if it is `lgcn.nn.batch_norm.BatchNorm`, and
+  only kernels that go by rows may read sparse features. (default: ``False``)
 - ``take_extra_loss``, a method for networks with a loss beside that of their scores. It returns the
   extra loss of the latest forward pass in training mode, a scalar, and forgets it. A training step
   calls it after each forward pass, and adds the mean over the views to its loss. Evaluation does

@@ -1,9 +1,10 @@
 """One step of training: forward, loss, backward, optimiser."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,12 +13,17 @@ from torch.optim import Optimizer
 
 from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
+from lgcn.nn.batch_norm import counting_rows
+from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
 from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
 from lgcn.utils.out_of_memory import needs_memory
+
+if TYPE_CHECKING:
+    from lgcn.training.padding import Padded, PaddedBatch, Padding
 
 
 class Step:
@@ -32,6 +38,9 @@ class Step:
         fixed: Whether every epoch has the same batches. They then stay on the device, and on a GPU
             their steps are replayed as CUDA graphs.
         generators: Random generators for dropout. (default: new ones)
+        padding: Pads batches that change, so that all steps do the same work. On a GPU, one CUDA
+            graph then replays them. Dropout draws other numbers than without it.
+            (default: none, each batch is taken as it is)
     """
 
     def __init__(
@@ -42,6 +51,7 @@ class Step:
         device: torch.device,
         fixed: bool,
         generators: Generators | None = None,
+        padding: "Padding | None" = None,
     ) -> None:
         self.model = model
         self.optimizer = optimizer
@@ -59,8 +69,11 @@ class Step:
         self.agreement_weight = torch.zeros((), device=device)
         self.stream: CudaStream | None = None
         if device.type == "cuda":
-            captures = fixed and can_capture(model, settings)
-            self.stream = CudaStream(device, self.generators, captures)
+            self.stream = CudaStream(device, self.generators)
+        self.captures = fixed and can_capture(model, settings)
+        self.padding = padding
+        self._ahead: tuple[int, Generator[Any] | None] = (0, None)  # the next epoch, its batches
+        self._padded: tuple[PaddedBatch, Batch] | None = None
         self._kept: dict[int, Batch] = {}
 
     def begin_epoch(self, epoch: int) -> None:
@@ -72,20 +85,66 @@ class Step:
             weight = agreement_weight(chosen.agreement, epoch, chosen.agreement_epochs)
             self.agreement_weight.fill_(weight)
 
-    def __call__(self, source: Graph | GraphSet) -> Tensor | None:
+    def batches(self, loader: Any, epoch: int) -> Generator[Any]:
+        """The batches of an epoch, prepared for this step in the threads of the loader."""
+        found: Generator[Any] = loader.epoch(epoch)
+        return found if self.padding is None else self._prepared(loader, epoch)
+
+    def _prepared(self, loader: BatchLoader, epoch: int) -> Generator[Any]:
+        assert self.padding is not None
+        (next_epoch, batches), self._ahead = self._ahead, (0, None)
+        if batches is None or next_epoch != epoch:
+            batches = loader.epochs(epoch, self.padding.prepare)
+        yield from itertools.islice(batches, len(loader))
+        self._ahead = epoch + 1, batches  # threads go on with the next epoch
+
+    def __call__(self, source: "Graph | GraphSet | Padded") -> Tensor | None:
         """Trains on a batch: a graph with training nodes, or a set of whole training graphs.
 
         Returns:
             The loss, on the device; ``None`` if the batch has no training nodes.
         """
+        if self.padding is not None and not isinstance(source, GraphSet):
+            source = self.padding.fit(source)
+        if not isinstance(source, Graph | GraphSet):
+            return self._on_padded(source)
         batch = self._batch(source)
+        assert batch.nodes is not None
         if batch.nodes.numel() == 0:
             return None
         memory = needs_memory(f"a training step on {source.num_nodes} nodes")
         with memory, drawing_from(self.generators):
             if self.stream is None:
                 return self._train_on(batch)
-            return self.stream.run(partial(self._train_on, batch), batch.capture)
+            capture = batch.capture if self.captures else None
+            return self.stream.run(partial(self._train_on, batch), capture)
+
+    def _on_padded(self, padded: "Padded") -> Tensor | None:
+        """Trains on a padded batch, in the arrays that all of them share."""
+        if not padded.has_loss:
+            return None
+        memory = needs_memory(f"a training step on {padded.sizes.nodes} nodes")
+        with memory, drawing_from(self.generators):
+            place, batch = self._place_of(padded)
+            step = partial(self._train_on, batch)
+            if self.stream is None:
+                place.load(padded.block)
+                return step()
+            return self.stream.run(step, batch.capture, partial(place.load, padded.block))
+
+    def _place_of(self, padded: "Padded") -> "tuple[PaddedBatch, Batch]":
+        """The arrays for padded batches of these sizes. Older ones are given up."""
+        if self._padded is None or self._padded[0].sizes != padded.sizes:
+            from lgcn.training.padding import PaddedBatch
+
+            assert self.padding is not None
+            self._padded = None
+            if self.stream is not None:
+                self.stream.forget()
+            place = PaddedBatch(self.padding, self.device)
+            batch = Batch(place.graph, place.graph, None, place.y, place.weight, place.share)
+            self._padded = place, batch
+        return self._padded
 
     def _train_on(self, batch: "Batch") -> Tensor:
         self.optimizer.zero_grad()
@@ -104,7 +163,8 @@ class Step:
             share: Its share of the step's nodes, the factor of what is on all nodes. (default: 1)
         """
         views, extra = [], []
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+        autocast = torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast)
+        with autocast, counting_rows(batch.share):
             for _ in range(self.settings.optimisation.views):
                 views.append(self.forward(batch.graph.x, batch.graph).float())
                 if self.take_extra_loss is not None:  # now, before the next view replaces it
@@ -116,15 +176,16 @@ class Step:
 
     def _loss(self, views: list[Tensor], batch: "Batch", share: float) -> Tensor:
         chosen = self.settings.optimisation
-        losses = [
-            metrics.loss(view.index_select(0, batch.nodes), batch.y, batch.weight) for view in views
-        ]
+        nodes = batch.nodes
+        scored = views if nodes is None else [view.index_select(0, nodes) for view in views]
+        losses = [metrics.loss(view, batch.y, batch.weight) for view in scored]
         loss = torch.stack(losses).mean()
         if chosen.agreement:
             if batch.y.dim() == 1 and batch.y.is_floating_point():  # a regression
-                apart = deviation(views)
+                apart = deviation(views, batch.share)
             else:
-                apart = agreement(views, chosen.sharpen, multi_label=batch.y.dim() == 2)
+                multi_label = batch.y.dim() == 2
+                apart = agreement(views, chosen.sharpen, multi_label, batch.share)
             loss = loss + share * self.agreement_weight * apart
         return loss
 
@@ -141,14 +202,16 @@ class Step:
 class Batch:
     """A batch on the device, with the numbers, labels and weights of its training nodes.
 
-    If it consists of whole graphs, these stand for nodes.
+    If it consists of whole graphs, these stand for nodes. If it is padded, `nodes` is `None`: there
+    are a label and a weight for every node, and `share` has each node's share in means over nodes.
     """
 
     source: Graph | GraphSet  # kept, so that no other object gets its id
     graph: Graph
-    nodes: Tensor
+    nodes: Tensor | None
     y: Tensor
     weight: Tensor | None
+    share: Tensor | None = None
     capture: Capture = field(default_factory=Capture)
 
     @classmethod
@@ -168,11 +231,11 @@ class Batch:
         if isinstance(source, GraphSet):
             graph, labelled = source.graph, source.targets
         assert labelled.y is not None
-        nodes, weight = training_nodes(labelled)
-        if total is not None:
+        if total is None:
+            nodes, weight = loss_weights(labelled)
+        else:
+            nodes, weight = training_nodes(labelled)
             weight = (torch.ones(len(nodes)) if weight is None else weight) / total
-        elif weight is not None and labelled.node_weight is None:
-            weight = weight / weight.sum()
         y = labelled.y[nodes].to(device)
         weight = None if weight is None else weight.to(device)
         return cls(source, _with_float_features(graph).to(device), nodes.to(device), y, weight)
@@ -188,6 +251,18 @@ def training_nodes(source: Graph) -> tuple[Tensor, Tensor | None]:
     if weight is not None:  # nodes without weight add nothing to the loss
         nodes = nodes[weight[nodes] > 0]
         weight = weight[nodes]
+    return nodes, weight
+
+
+def loss_weights(source: Graph) -> tuple[Tensor, Tensor | None]:
+    """The training nodes of a batch that count, and their weights in the sum of the losses.
+
+    These sum to one, unless the graph has weights of start nodes, which make the sum a mean by
+    themselves. `None` if all are equal.
+    """
+    nodes, weight = training_nodes(source)
+    if weight is not None and source.node_weight is None:
+        weight = weight / weight.sum()
     return nodes, weight
 
 

@@ -23,9 +23,11 @@ class Stack(Module):
         can_capture: Whether a training step launches the same kernels on the same memory each time,
             so that a CUDA graph can replay it. Most layers of PyG do not: they read edges on the
             CPU.
+        can_pad: Whether added nodes without neighbours change nothing for the others in training.
     """
 
     can_capture = False
+    can_pad = False
 
     def __init__(
         self,

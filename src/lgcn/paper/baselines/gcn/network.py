@@ -33,6 +33,7 @@ class GCN(Stack):
     """
 
     can_capture = True
+    can_pad = True
 
     def __init__(
         self,

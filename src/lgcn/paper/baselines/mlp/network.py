@@ -26,6 +26,7 @@ class MLP(Stack):
     """
 
     can_capture = True
+    can_pad = True
 
     def __init__(
         self,
