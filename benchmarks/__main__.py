@@ -33,6 +33,7 @@ NAMES = {
         "whole_graphs",
         *CPU_ONLY,
         "scaling",
+        "speed",
     ),
     "cuda": (
         "k_largest",
@@ -44,6 +45,7 @@ NAMES = {
         "epoch",
         "whole_graphs",
         "scaling",
+        "speed",
     ),
 }
 
