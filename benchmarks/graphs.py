@@ -1,9 +1,11 @@
-"""Random CSR structures of any size, made on the device that uses them."""
+"""Random CSR structures of any size, made on the device that uses them, and PyG's form of them."""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from lgcn import Graph
 
 
 class Structure(NamedTuple):
@@ -64,6 +66,13 @@ def random_graph(
     entry = torch.unique(graph.row().long() * num_nodes + col)
     counts = torch.bincount(entry // num_nodes, minlength=num_nodes)
     return Structure(_rowptr(counts, dtype), (entry % num_nodes).to(dtype))
+
+
+def csr_matrix(graph: Graph | Structure) -> Tensor:
+    """The graph as PyG's layers take it fastest: a CSR matrix of ones."""
+    ones = torch.ones(graph.col.numel(), device=graph.col.device)
+    size = (graph.num_nodes, graph.num_nodes)
+    return torch.sparse_csr_tensor(graph.rowptr, graph.col, ones, size, check_invariants=False)
 
 
 def star(num_leaves: int, device: str, dtype: torch.dtype) -> Structure:

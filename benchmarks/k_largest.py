@@ -141,6 +141,11 @@ def saved_bytes(function: Callable[[Tensor], Tensor], x: Tensor, graph: Structur
     return sum(size for pointer, size in kept.items() if pointer not in inputs)
 
 
+def backward_bytes(x: Tensor, values: Tensor, saved: int) -> int:
+    """What any backward moves: it reads a gradient and a choice per value, and writes one of x."""
+    return values.nbytes + saved + x.nbytes
+
+
 def check_rows(x: Tensor, graph: Structure, k: int, values: Tensor) -> None:
     """Compares some rows, the longest among them, with the definition."""
     degrees = graph.rowptr.diff()
@@ -214,7 +219,7 @@ def measure(shape: Shape, graph: Structure, kind: str, device: str) -> dict[str,
     saved = saved_bytes(values_of, x, graph)
     read = graph.num_edges * (shape.channels * x.element_size() + 4)
     moved = read + values.nbytes + saved
-    moved_backward = values.nbytes + saved + x.nbytes
+    moved_backward = backward_bytes(x, values, saved)
     copied = moved if device == "cpu" else CUDA_COPY_BYTES
     source = torch.ones(copied // 2, dtype=torch.uint8, device=device)
 

@@ -18,7 +18,7 @@ from torch.nn import Module
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from benchmarks._common import compare, machine, parse_arguments, peak_megabytes, write
-from benchmarks.graphs import random_graph
+from benchmarks.graphs import csr_matrix, random_graph
 from lgcn import Graph, LGConv, load_dataset
 from lgcn.errors import DataError
 
@@ -46,9 +46,7 @@ def graphs(device: str, quick: bool) -> list[Graph]:
 def layers(graph: Graph, device: str) -> dict[str, tuple[Module, Any]]:
     """The layers, each with the graph in its own format."""
     edge_index = graph.edge_index
-    ones = torch.ones(graph.num_edges, device=device)
-    size = (graph.num_nodes, graph.num_nodes)
-    csr = torch.sparse_csr_tensor(graph.rowptr, graph.col, ones, size, check_invariants=False)
+    csr = csr_matrix(graph)
     torch.manual_seed(0)
     made = {
         "LGConv, k = 8": (LGConv(WIDTH, WIDTH, k=8), graph),

@@ -23,7 +23,7 @@ from torch.nn import Module
 from torch_geometric.nn import SAGEConv
 
 from benchmarks._common import compare, machine, parse_arguments, peak_megabytes, write
-from benchmarks.graphs import random_graph
+from benchmarks.graphs import csr_matrix, random_graph
 from lgcn import Graph, LGConv
 
 # Nodes, mean degree, input features, output features, k.
@@ -35,14 +35,11 @@ BUDGET = {"cpu": 30.0, "cuda": 3.0}
 def layers(graph: Graph, size: tuple[int, float, int, int, int], device: str) -> dict[str, Any]:
     """The layers, each with the graph in its own format."""
     channels, out, k = size[2:]
-    ones = torch.ones(graph.num_edges, device=device)
-    shape = (graph.num_nodes, graph.num_nodes)
-    csr = torch.sparse_csr_tensor(graph.rowptr, graph.col, ones, shape, check_invariants=False)
     torch.manual_seed(0)
     made = {
         "LGConv": (LGConv(channels, out, k, "single", mean=True), graph),
         "LGConv, recompute": (LGConv(channels, out, k, "single", mean=True, recompute=True), graph),
-        "SAGEConv, CSR": (SAGEConv(channels, out), csr),
+        "SAGEConv, CSR": (SAGEConv(channels, out), csr_matrix(graph)),
     }
     return {name: (layer.to(device), form) for name, (layer, form) in made.items()}
 

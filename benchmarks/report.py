@@ -19,6 +19,7 @@ from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.partition_table import partition
 from benchmarks.report_tables import ATTACKS, attack_table, load, machine_line, targets
+from benchmarks.speed_table import speed
 from benchmarks.store_accuracy_table import store_accuracy
 from benchmarks.whole_graphs_table import whole_graphs
 
@@ -28,6 +29,7 @@ TABLES = {
     "changing_subgraphs": changing_subgraphs,
     "partition": partition,
     "whole_graphs": whole_graphs,
+    "speed": speed,
 }
 EVIDENCE = Path("docs/evidence")
 DOCUMENTS = (

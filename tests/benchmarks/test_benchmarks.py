@@ -42,6 +42,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
                     "huge_pages",
                     "tables",
                     "store_loader",
+                    "speed",
                 ),
                 *("store_accuracy", "large", "partition", "table_reader", "generated_quality"),
                 "cluster",
