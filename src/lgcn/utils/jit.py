@@ -10,6 +10,7 @@ is ignored.
 import contextlib
 import functools
 import hashlib
+import inspect
 import pickle
 import threading
 import warnings
@@ -29,18 +30,27 @@ from numba.core.caching import (
 )
 from numba.core.registry import CPUDispatcher
 
+from lgcn.utils.share import ALL, VERSION
+
 _told = False
 
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compiles a kernel on first use and keeps it in Numba's cache folder, if there is one."""
-    return _compiled(function, parallel=False)
+    return _compiled(function)
 
 
 def jit_parallel(function: Callable[..., Any]) -> Any:
-    """Like `jit`, for a kernel whose `prange` loops run on several threads."""
+    """Like `jit`, for a kernel that runs on several threads, and changes arrays.
+
+    Its last parameter is `part`, which callers leave out. Its loop over tasks is
+    ``for task in share(count, part)`` (see `lgcn.utils.share`). What is before the loop is run by
+    every call. There is one such loop, and nothing behind it.
+    """
+    if [*inspect.signature(function).parameters][-1] != "part":
+        raise TypeError(f"the last parameter of {function.__qualname__} must be part")
     _start_threads()
-    kernel = _compiled(function, parallel=True)
+    kernel = _compiled(function)
     kernel.__class__ = _ParallelKernel
     return kernel
 
@@ -59,8 +69,8 @@ def _start_threads() -> None:
     torch.set_num_threads(torch_threads)
 
 
-def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:
-    kernel = numba.njit(nogil=True, parallel=parallel)(function)
+def _compiled(function: Callable[..., Any]) -> Any:
+    kernel = numba.njit(nogil=True)(function)
     try:
         kernel._cache = _Cache(function)
     except RuntimeError:  # Numba found no folder that it can write to
@@ -76,10 +86,11 @@ class _ParallelKernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     def __call__(self, *args: Any) -> Any:
+        everything = (ALL, numba.get_num_threads())
         if _thread_safe():
-            return super().__call__(*args)
+            return super().__call__(*args, everything)
         with _one_at_a_time:
-            return super().__call__(*args)
+            return super().__call__(*args, everything)
 
 
 _one_at_a_time = threading.Lock()
@@ -114,7 +125,7 @@ class _CacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         """Our own names, since the format differs from Numba's."""
         base: str = super().get_filename_base(fullname, abiflags)
-        return f"{base}-checked"
+        return f"{base}-checked-{VERSION}"
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
