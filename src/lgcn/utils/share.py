@@ -26,7 +26,7 @@ _PARTS_PER_THREAD = 4
 
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 _POINTER = ir.IntType(8).as_pointer()
-_PART = types.UniTuple(types.int64, 2)
+_PART = types.containers.UniTuple(types.int64, 2)
 # What the threads share: the next part, the number of parts, the code and the exception of a call
 # that failed. The arguments of the kernel follow.
 _NEXT, _PARTS, _CODE, _EXCEPTION, _ARGUMENTS = range(5)
