@@ -13,6 +13,7 @@ from pathlib import Path
 RESULTS = Path("benchmarks/results")
 CPU_ONLY = (
     "subgraph",
+    "first_command",
     "profile_epoch",
     "tables",
     "table_reader",

@@ -390,6 +390,19 @@ def subgraph(record: Record) -> str:
     return table(header, rows)
 
 
+def first_command(record: Record) -> str:
+    rows = [
+        [
+            result["command"],
+            f"{result['seconds']:.1f}",
+            f"{result['processor_seconds']:.1f}",
+            f"{result['kernels_compiled']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    return table(["command", "seconds", "processor seconds", "kernels compiled"], rows)
+
+
 def tables(record: Record) -> str:
     rows = []
     for result in record["results"]:
@@ -588,6 +601,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "precision": precision,
     "compile": compiling,
     "subgraph": subgraph,
+    "first_command": first_command,
     "tables": tables,
     "table_reader": table_reader,
     "fit_memory": fit_memory,

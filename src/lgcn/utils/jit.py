@@ -3,6 +3,8 @@
 Compiled kernels are kept on disk (`lgcn.training.warmup` says where). If no folder can be
 written to, or the disk is full, each process compiles them again, with one warning. A damaged file
 is ignored.
+
+The logger `lgcn.compile` is told of each kernel before it is compiled.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -11,6 +13,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import logging
 import pickle
 import threading
 import warnings
@@ -30,8 +33,10 @@ from numba.core.caching import (
 )
 from numba.core.registry import CPUDispatcher
 
+from lgcn.utils import ahead
 from lgcn.utils.share import ALL, VERSION
 
+_log = logging.getLogger("lgcn.compile")
 _told = False
 
 
@@ -74,7 +79,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
     try:
         kernel._cache = _Cache(function)
     except RuntimeError:  # Numba found no folder that it can write to
-        kernel._cache = _NoCache()
+        kernel._cache = _NoCache(function)
     return kernel
 
 
@@ -156,6 +161,12 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _NoCache(NullCache):  # type: ignore[misc]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = function.__qualname__
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        _log.info("compiling %s", self._name)
+
     def save_overload(self, sig: Any, data: Any) -> None:
         _tell("no folder for Numba's cache can be written to")
 
@@ -174,6 +185,14 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = self._load(sig, target_context)
+        if found is None and ahead.wait(self._py_func.__module__):
+            found = self._load(sig, target_context)
+        if found is None:
+            _log.info("compiling %s", self._py_func.__qualname__)
+        return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged pickle can raise anything
@@ -186,6 +205,29 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
         except OSError as error:
             _tell(f"Numba's cache cannot be written ({error})")
+
+
+def worth_compiling_ahead(file: Path, kernel: str) -> bool:
+    """Whether a kernel of a source file is missing in a cache folder that can be written to.
+
+    Reads names and times alone, and imports nothing: the file may have changed since, or the
+    kernel may be there for other types.
+    """
+
+    def stand_in() -> None:
+        pass
+
+    stand_in.__qualname__ = kernel
+    for kind in _CacheImpl._locator_classes:
+        locator = kind.from_function(stand_in, str(file))
+        if locator is not None:
+            break
+    else:
+        return False
+    indices = Path(locator.get_cache_path()).glob(f"{file.stem}.{kernel}-*.nbi")
+    changed = file.stat().st_mtime
+    missing = all(index.stat().st_mtime < changed for index in indices)
+    return missing and not isinstance(locator, _ReadOnlyLocator)
 
 
 def _tell(why: str) -> None:
