@@ -328,9 +328,9 @@ def _ascending(nodes: Any, num_nodes: int) -> Any:
         for i in range(source.shape[0]):
             places[(np.uint64(source[i]) >> shift) & mask] += 1
         free = np.int32(0)
-        for digit in range(places.shape[0]):
-            count = places[digit]
-            places[digit] = free
+        for place in range(places.shape[0]):
+            count = places[place]
+            places[place] = free
             free += count
         for i in range(source.shape[0]):
             digit = (np.uint64(source[i]) >> shift) & mask
