@@ -20,6 +20,7 @@ from benchmarks.report_tables import number
 
 CPU_ONLY = (
     "subgraph",
+    "first_command",
     "profile_epoch",
     "tables",
     "table_reader",

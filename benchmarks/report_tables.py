@@ -387,7 +387,40 @@ def subgraph(record: Record) -> str:
         "µs per sub-graph",
         "ns per visited edge",
     ]
+    if "numpy" not in record:  # an earlier version
+        return table(header, rows)
+    return f"{table(header, rows)}\n\n{_subgraph_numpy(record['numpy'])}"
+
+
+def _subgraph_numpy(results: list[Record]) -> str:
+    rows = []
+    for result in results:
+        warm, cold = (result[caches] for caches in ("warm", "cold"))
+        times = (each["microseconds"] for each in (warm, cold))
+        rows.append(
+            [
+                f"{result['graph']}, {result['nodes']:,} nodes, {result['n_init']} start nodes",
+                number(warm["speedup"]),
+                number(cold["speedup"]),
+                *(f"{number(each['numba'])} against {number(each['numpy'])}" for each in times),
+                f"{result['nanoseconds_per_edge']:.2f}",
+            ]
+        )
+    header = ["against NumPy", "speed-up", "cold", "µs per sub-graph", "cold", "ns per edge"]
     return table(header, rows)
+
+
+def first_command(record: Record) -> str:
+    rows = [
+        [
+            result["command"],
+            f"{result['seconds']:.1f}",
+            f"{result['processor_seconds']:.1f}",
+            f"{result['kernels_compiled']:.0f}",
+        ]
+        for result in record["results"]
+    ]
+    return table(["command", "seconds", "processor seconds", "kernels compiled"], rows)
 
 
 def tables(record: Record) -> str:
@@ -588,6 +621,7 @@ TABLES: dict[str, Callable[[Record], str]] = {
     "precision": precision,
     "compile": compiling,
     "subgraph": subgraph,
+    "first_command": first_command,
     "tables": tables,
     "table_reader": table_reader,
     "fit_memory": fit_memory,

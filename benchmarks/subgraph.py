@@ -1,11 +1,15 @@
-"""Sub-graph selection (Algorithm 1), compared with the same algorithm with Python sets.
+"""Sub-graph selection (Algorithm 1), compared with the same algorithm in Python sets and in NumPy.
 
 python -m benchmarks.subgraph [--out FILE] [--repeats N] [--quick]
 
-Both use one thread, and times are CPU times, so that other load on the machine does not count.
+All use one thread, and times are CPU times, so that other load on the machine does not count.
 Selecting many sub-graphs in a row finds the graph in the caches. "cold" runs the baseline in
 between, as training does, and is slower. A third figure is the wall time of two threads, as in the
 loader: the kernel releases Python's lock, which sets need. --quick takes one small random graph.
+
+NumPy has an array with an entry for every node of the graph, and the faster of two ways to find
+distinct nodes counts. For "cold", every call follows one that writes to more memory than the caches
+have.
 """
 
 import itertools
@@ -16,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 
 from benchmarks._common import add_quick, machine, make_parser, write
@@ -24,6 +29,8 @@ from lgcn.errors import DataError
 
 N_INIT = 140
 MAX_NODES = 2000
+NUMPY_N_INIT = (N_INIT, MAX_NODES // 4)  # the latter is the loader's default
+FLUSH = 1 << 26  # bytes
 # The last has hubs of more than 100,000 neighbours.
 SYNTHETIC: tuple[dict[str, Any], ...] = (
     {"num_nodes": 20_000},
@@ -54,6 +61,50 @@ def select_with_sets(
     return chosen
 
 
+class WithNumpy:
+    """Algorithm 1 with arrays over all nodes, which are kept between the sub-graphs."""
+
+    def __init__(self, graph: Graph, n_init: int, distinct: str) -> None:
+        self.rowptr, self.col = graph.rowptr.numpy(), graph.col.numpy()
+        self.n_init = n_init
+        self.distinct = {"marks": self.by_marks, "sort": self.by_sorting}[distinct]
+        self.chosen = np.zeros(graph.num_nodes, bool)
+        self.marks = np.zeros(graph.num_nodes, bool)
+
+    def __call__(self, seed: int, max_hops: int) -> Any:
+        rng = np.random.default_rng(seed)
+        new = rng.choice(self.chosen.size, self.n_init, replace=False, shuffle=False)
+        self.chosen[new] = True
+        parts, size, hop = [new], self.n_init, 0
+        while size < MAX_NODES and new.size and hop < max_hops:
+            starts = self.rowptr[new]
+            counts = self.rowptr[new + 1] - starts
+            ends = np.cumsum(counts)
+            entries = np.repeat(starts - ends + counts, counts)
+            entries += np.arange(entries.size)
+            found = self.col[entries]
+            new = self.distinct(found[~self.chosen[found]])
+            if size + new.size > MAX_NODES:
+                new = rng.choice(new, MAX_NODES - size, replace=False, shuffle=False)
+            self.chosen[new] = True
+            parts.append(new)
+            size += new.size
+            hop += 1
+        nodes = np.sort(np.concatenate(parts))
+        self.chosen[nodes] = False  # faster than all of it
+        return nodes
+
+    def by_marks(self, nodes: Any) -> Any:
+        self.marks[nodes] = True
+        found = np.flatnonzero(self.marks)
+        self.marks[found] = False
+        return found
+
+    def by_sorting(self, nodes: Any) -> Any:
+        nodes.sort()
+        return nodes[np.diff(nodes, prepend=-1) != 0]  # as np.unique, which hashes
+
+
 def edges_looked_at(graph: Graph, select: Select, seed: int) -> int:
     """The edges of all nodes but those added in the last iteration."""
     hops = 0
@@ -64,13 +115,22 @@ def edges_looked_at(graph: Graph, select: Select, seed: int) -> int:
 
 
 def processor_seconds(
-    variants: Mapping[str, Select], seeds: range, in_a_row: int, repeats: int
+    variants: Mapping[str, Select],
+    seeds: range,
+    in_a_row: int,
+    repeats: int,
+    before: Callable[[], object] | None = None,
 ) -> dict[str, float]:
-    """Median over the repeats of the time per sub-graph; variants take turns."""
+    """Median over the repeats of the time per sub-graph; variants take turns.
+
+    What is called before each turn is not timed.
+    """
     taken: dict[str, list[float]] = {name: [0.0] * repeats for name in variants}
     for repeat in range(repeats):
         for first in range(0, len(seeds), in_a_row):
             for name, select in variants.items():
+                if before is not None:
+                    before()
                 start = time.thread_time()
                 for seed in seeds[first : first + in_a_row]:
                     select(seed, MAX_NODES)
@@ -134,6 +194,34 @@ def measure(graph: Graph, repeats: int) -> dict[str, Any]:
     }
 
 
+def against_numpy(graph: Graph, n_init: int, repeats: int) -> dict[str, Any]:
+    def numba(seed: int, max_hops: int) -> Any:
+        return select_subgraph(
+            graph, n_init=n_init, max_nodes=MAX_NODES, max_hops=max_hops, seed=seed
+        )
+
+    ways = {way: WithNumpy(graph, n_init, way) for way in ("marks", "sort")}
+    variants: dict[str, Select] = {"numba": numba, **ways}
+    if {len(select(0, MAX_NODES)) for select in variants.values()} != {MAX_NODES}:
+        raise RuntimeError(f"all must select {MAX_NODES} nodes of {graph.name}")
+    seeds = range(20)
+    memory = np.zeros(FLUSH, np.uint8)
+    found: dict[str, Any] = {}
+    for name, in_a_row in (("warm", len(seeds)), ("cold", 1)):
+        before = (lambda: memory.fill(1)) if name == "cold" else None
+        seconds = processor_seconds(variants, seeds, in_a_row, repeats, before)
+        numpy = min(seconds[way] for way in ways)
+        found[name] = {
+            "speedup": numpy / seconds["numba"],
+            "microseconds": {"numba": 1e6 * seconds["numba"], "numpy": 1e6 * numpy},
+        }
+    edges = statistics.mean(edges_looked_at(graph, numba, seed) for seed in seeds[:5])
+    return {"graph": graph.name, "nodes": graph.num_nodes, "n_init": n_init, **found} | {
+        "edges_looked_at": edges,
+        "nanoseconds_per_edge": 1e3 * found["warm"]["microseconds"]["numba"] / edges,
+    }
+
+
 def graphs(quick: bool) -> Iterator[Graph]:
     """The graphs, one at a time in memory."""
     if not quick:
@@ -150,9 +238,20 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9)
     add_quick(parser)
     arguments = parser.parse_args()
-    results = []
+    results, numpy = [], []
+    repeats = 1 if arguments.quick else arguments.repeats
     for graph in graphs(arguments.quick):
-        result = measure(graph, 1 if arguments.quick else arguments.repeats)
+        for n_init in NUMPY_N_INIT:
+            compared = against_numpy(graph, n_init, repeats)
+            numpy.append(compared)
+            print(
+                f"{graph.name}, {graph.num_nodes} nodes, n_init {n_init}: "
+                f"{compared['warm']['speedup']:.1f} times faster than NumPy "
+                f"({compared['cold']['speedup']:.1f} with cold caches), "
+                f"{compared['warm']['microseconds']['numba']:.1f} us a sub-graph",
+                flush=True,
+            )
+        result = measure(graph, repeats)
         results.append(result)
         print(
             f"{result['graph']}, {result['nodes']} nodes: {result['speedup']:.0f} times faster "
@@ -166,7 +265,13 @@ def main() -> None:
     write(
         arguments.out,
         "cpu",
-        {"machine": machine(), "n_init": N_INIT, "max_nodes": MAX_NODES, "results": results},
+        {
+            "machine": machine(),
+            "n_init": N_INIT,
+            "max_nodes": MAX_NODES,
+            "results": results,
+            "numpy": numpy,
+        },
     )
 
 

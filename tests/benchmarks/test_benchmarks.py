@@ -39,6 +39,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
                     "layer",
                     "k_largest",
                     "fit_memory",
+                    "first_command",
                     "huge_pages",
                     "tables",
                     "store_loader",

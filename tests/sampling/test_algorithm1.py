@@ -1,6 +1,7 @@
 """Algorithm 1 against the algorithm as printed, and the paper's numbers on real data."""
 
 import gc
+import hashlib
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -28,6 +29,17 @@ def star(leaves: int) -> Graph:
     ends = torch.arange(1, leaves + 1)
     edge_index = torch.stack([torch.zeros_like(ends), ends])
     return Graph.from_edge_index(edge_index, leaves + 1)
+
+
+def mixed_graph() -> Graph:
+    """600 nodes with 0 to 400 neighbours, without random numbers."""
+    rows = [
+        [(7 * i + 11 * j) % 600 for j in range(400 if i % 50 == 3 else i * i % 37)]
+        for i in range(600)
+    ]
+    rows = [sorted(set(row)) for row in rows]
+    rowptr = torch.tensor([0, *map(len, rows)]).cumsum(0)
+    return Graph(rowptr, torch.tensor([j for row in rows for j in row]))
 
 
 @settings(max_examples=60)
@@ -198,6 +210,29 @@ def test_graphs_of_any_size_in_any_order_of_use(num_nodes: int) -> None:
     small = select_subgraph(star(3), roots=[0], max_nodes=None, seed=0)
     assert small.tolist() == [0, 1, 2, 3]
     assert select_subgraph(ring, roots=[5], max_nodes=None, seed=0).tolist() == targets.tolist()
+
+
+def test_with_a_bit_per_node_the_same_nodes_are_selected_as_with_a_byte() -> None:
+    """Rows of 0 to 400 entries, alone and among many nodes without any."""
+    small = mixed_graph()
+    rows = torch.cat([small.rowptr, small.rowptr[-1:].expand(subgraph._BYTES)])
+    large = Graph(rows, small.col)
+    roots = list(range(0, small.num_nodes, 7))
+    for seed in range(20):
+        options = {"roots": roots, "n_init": 9, "max_expand": 90, "seed": seed}
+        nodes = select_subgraph(small, max_nodes=400, **options)
+        assert nodes.numel() == 400
+        assert torch.equal(select_subgraph(large, max_nodes=400, **options), nodes)
+
+
+def test_a_seed_selects_what_it_always_selected() -> None:
+    """Stored results depend on it."""
+    graph = mixed_graph()
+    found = hashlib.sha256()
+    for seed in range(30):
+        for limits in ({"max_nodes": 200}, {"max_nodes": 300, "max_expand": 70}):
+            found.update(select_subgraph(graph, n_init=20, seed=seed, **limits).numpy().tobytes())
+    assert found.hexdigest()[:16] == "8f52a36500ef3fed"
 
 
 def test_many_found_and_few_taken_in_several_iterations() -> None:

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
 import lgcn
 from lgcn.utils import jit as jit_module
 from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.share import share
 
 KERNEL = """
 from lgcn.utils.jit import jit
@@ -189,16 +191,16 @@ def test_parallel_kernels_wait_for_each_other_where_they_must(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @jit_parallel
-    def total(n: int) -> int:
-        found = 0
-        for i in numba.prange(n):
-            found += i
-        return found
+    def count(found: Any, part: Any) -> None:
+        for i in share(found.shape[0], part):
+            found[i] = i
 
-    assert total(10) == 45
+    found = np.zeros(10)
+    count(found)
+    assert found.sum() == 45
     monkeypatch.setattr(numba, "threading_layer", lambda: "workqueue")
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (total(10), done.set()))
+    thread = threading.Thread(target=lambda: (count(found), done.set()))
     with jit_module._one_at_a_time:
         thread.start()
         assert not done.wait(0.2)
@@ -210,20 +212,25 @@ TOGETHER = """
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 import numba
+import numpy as np
 from lgcn.utils.jit import jit_parallel
+from lgcn.utils.share import share
 warnings.simplefilter("ignore")
 
 @jit_parallel
-def total(n):
-    found = 0
-    for i in numba.prange(n):
-        found += i
-    return found
+def count(found, part):
+    for i in share(found.shape[0], part):
+        found[i] += i
 
-assert total(10) == 45
+def total(_):
+    found = np.zeros(100_000, np.int64)
+    count(found)
+    return found.sum()
+
+assert total(0) == 4999950000
 assert numba.threading_layer() == "workqueue"
 with ThreadPoolExecutor(4) as pool:
-    assert set(pool.map(lambda _: total(100_000), range(500))) == {4999950000}
+    assert set(pool.map(total, range(500))) == {4999950000}
 """
 
 

@@ -20,6 +20,7 @@ from lgcn.cli.data import data_app
 from lgcn.cli.embed import embed
 from lgcn.cli.evaluate import evaluate
 from lgcn.cli.explain import explain
+from lgcn.cli.first_use import tell_of_compiling
 from lgcn.cli.generate import generate
 from lgcn.cli.import_ import import_
 from lgcn.cli.options import DATA, MODEL, SETTINGS
@@ -110,6 +111,7 @@ def _options(
 def main() -> None:
     """Runs the command line; every failure ends with one message and an exit code."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
+    tell_of_compiling()
     with _signals() as stopped:
         try:
             app()

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from lgcn.cli.first_use import first_step_ahead, quiet_about_compiling
 from lgcn.cli.leaderboard import print_choice, print_leaderboard, print_member
 from lgcn.cli.options import GraphStore, Json, Root
 from lgcn.cli.output import err, out, percent, print_json, print_line
@@ -194,7 +195,7 @@ def train(
             return
     else:
         prepared = prepare_training(given, **common)
-        alone = partial(_train_here, prepared, quiet)
+        alone = partial(_train_alone, prepared, quiet)
         record = train_on_ray(prepared, given, group, quiet) if ray else alone()
     record = {key: value for key, value in record.items() if key != "history"}
     metrics = prepared.run.metrics()
@@ -209,6 +210,11 @@ def train(
     output = "FOLDER" if record["dataset"] == "partition" else "FILE.csv"
     print_line(f"saved in {saved}; next: lgcn predict {shlex.quote(saved)} --output {output}")
     print_line(f"look at it: lgcn report {shlex.quote(saved)}")
+
+
+def _train_alone(prepared: "PreparedTraining", quiet: bool) -> dict[str, Any]:
+    with quiet_about_compiling(quiet), first_step_ahead():
+        return _train_here(prepared, quiet)
 
 
 def _train_here(

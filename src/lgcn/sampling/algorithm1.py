@@ -2,9 +2,9 @@
 """Algorithm 1 of the paper: a sub-graph grown breadth first from random start nodes.
 
 `lgcn.ops.reference.select_subgraph` is the algorithm as printed; this is the fast one. Its cost is
-cache misses and mispredicted branches. Visited nodes are therefore marked with one bit per node
-(100,000 nodes fit in a first-level cache, and reading the bits in order sorts the nodes), the
-adjacency is read as 32-bit numbers, and rows are prefetched.
+cache misses and mispredicted branches. The adjacency is therefore read as 32-bit numbers, rows are
+prefetched and copied together, nodes are marked as seen with one byte each, or with one bit in
+large graphs, and the result is sorted by its digits.
 """
 
 import threading
@@ -23,13 +23,17 @@ from torch import Tensor
 from lgcn.graph import Graph
 from lgcn.graph.csr import checked_nodes
 from lgcn.ops.induced_subgraph import fetch_ahead
-from lgcn.ops.structure import check_range, structure
+from lgcn.ops.structure import check_range, state_of
 from lgcn.utils.jit import jit
 from lgcn.utils.splitmix import STEP, mix
 
 _NO_LIMIT = 2**31 - 1  # there cannot be more nodes
 _UNLIMITED = np.array([_NO_LIMIT])
 _BLOCK = 64  # rows prefetched: enough to overlap their cache misses, few enough to stay cached
+_RUN = 32  # entries of a row that are copied at a time: more than most rows have
+_LONG = 128  # entries from which on a row is not copied, as its end is a small part of its cost
+_BYTES = 1 << 18  # nodes up to which each has a byte: these fit in a second-level cache
+_DIGIT = 11  # bits of a digit: the counts of all digits fit in a first-level cache
 
 # Arrays live as long as their graph. Scratch memory belongs to a thread, hence no lock.
 _arrays: Any = WeakKeyDictionary()
@@ -80,7 +84,7 @@ def select_subgraph(
     """
     rowptr, col = adjacency_arrays(graph)
     num_nodes = rowptr.shape[0] - 1
-    marks, nodes = _scratch(num_nodes)
+    seen, nodes = _scratch(num_nodes)
 
     num_roots = 0
     if roots is not None:
@@ -118,7 +122,7 @@ def select_subgraph(
         selected = _grow(
             rowptr,
             col,
-            marks,
+            seen,
             nodes,
             limits,
             num_roots,
@@ -135,10 +139,13 @@ def select_subgraph(
 
 def adjacency_arrays(graph: Graph) -> Any:
     """rowptr and a 32-bit col of the graph, checked again if its tensors have changed."""
-    known = structure(graph.rowptr, graph.col)
+    rowptr, col = graph.rowptr, graph.col
+    states = (*state_of(rowptr), *state_of(col))
     kept = _arrays.get(graph)
-    if kept is None or kept[0] != known.states or not known.states:
-        kept = _arrays[graph] = (known.states, _make_arrays(graph))
+    if kept is None or kept[0] != states or rowptr.is_inference() or col.is_inference():
+        # A state tells storages apart as long as none of them is freed.
+        storages = (rowptr.untyped_storage(), col.untyped_storage())
+        kept = _arrays[graph] = (states, _make_arrays(graph), storages)
     return kept[1]
 
 
@@ -154,16 +161,14 @@ def _make_arrays(graph: Graph) -> Any:
 
 
 def _scratch(num_nodes: int) -> Any:
-    """This thread's marks, none of them set, and room for all nodes and one more.
+    """This thread's arrays: which nodes were seen, which is none, and room for all and one more.
 
-    There is one mark (bit) per node, followed by one per 64 of these, see `_ascending`. The system
-    provides only memory that is written to, which is little of it.
+    The system provides only memory that is written to, which is little of it.
     """
     kept = getattr(_local, "scratch", None)
     if kept is None or kept[1].shape[0] <= num_nodes:
-        words = -(-num_nodes // 64)
-        marks = np.zeros(words + -(-words // 64), np.uint64)
-        kept = _local.scratch = (marks, np.empty(num_nodes + 1, np.int32))
+        seen = np.zeros(max(min(num_nodes, _BYTES), num_nodes // 8) + 1, np.uint8)
+        kept = _local.scratch = (seen, np.empty(num_nodes + 1, np.int32))
     return kept
 
 
@@ -174,16 +179,6 @@ def _start_nodes(roots: Tensor | Sequence[int], num_nodes: int) -> Any:
     ordered = np.sort(nodes.numpy())
     repeated = ordered[1:] == ordered[:-1]
     return np.unique(ordered) if repeated.any() else ordered
-
-
-@intrinsic
-def _lowest_bit(typing_context: Any, word: Any) -> Any:
-    """The position of the lowest set bit in a word, which must not be zero."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
 
 
 @jit
@@ -210,21 +205,61 @@ def _sample_front(values: Any, count: int, state: Any) -> Any:
 
 
 @jit
-def _mark(marks: Any, nodes: Any) -> None:
+def _place(node: Any, shift: Any) -> Any:
+    """Where `seen` says whether a node was seen: a byte, and a bit in it.
+
+    `shift` is 0 if each node has a byte, and 3 if eight nodes share one.
+    """
+    bit = np.uint64(1) << (node & ((np.uint64(1) << shift) - np.uint64(1)))
+    return node >> shift, bit
+
+
+@jit
+def _forget(seen: Any, shift: Any, nodes: Any) -> None:
+    """Takes back that these nodes were seen."""
     for i in range(nodes.shape[0]):
-        node = np.uint64(nodes[i])
-        marks[node >> np.uint64(6)] |= np.uint64(1) << (node & np.uint64(63))
+        byte, bit = _place(np.uint64(nodes[i]), shift)
+        seen[byte] &= ~bit
+
+
+@intrinsic
+def _copy_run(typing_context: Any, target: Any, at: Any, source: Any, start: Any) -> Any:
+    """Copies `_RUN` entries, of which the first are wanted, as one or two vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, at, source, start = arguments
+        run = ir.VectorType(ir.IntType(32), _RUN).as_pointer()
+
+        def place(array: Any, kind: Any, index: Any) -> Any:
+            data = context.make_array(kind)(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [index]), run)
+
+        entries = builder.load(place(source, signature.args[2], start), align=4)
+        builder.store(entries, place(to, signature.args[0], at), align=4)
+        return context.get_dummy_value()
+
+    return types.void(target, types.uint64, source, types.uint64), generate
 
 
 @jit
 def _append_new(
-    rowptr: Any, col: Any, marks: Any, nodes: Any, first: int, size: int, rows: Any
+    rowptr: Any,
+    col: Any,
+    seen: Any,
+    shift: Any,
+    nodes: Any,
+    first: int,
+    size: int,
+    rows: Any,
+    copied: Any,
 ) -> Any:
-    """Marks the neighbours of nodes[first:size], and appends those that had no mark to `nodes`.
+    """Appends the neighbours of nodes[first:size] that were not seen to `nodes`.
 
-    Indices are unsigned because Numba checks whether signed ones are negative.
+    Where one short row ends and the next begins cannot be predicted. So rows are copied together
+    first, in runs that are longer than most of them.
     """
     end = np.uint64(size)
+    run, longest = np.uint64(_RUN), np.uint64(_LONG)
     while first < size:
         count = min(_BLOCK, size - first)
         for i in range(count):
@@ -232,73 +267,84 @@ def _append_new(
             start, stop = np.uint64(rowptr[node]), np.uint64(rowptr[node + np.uint64(1)])
             rows[i, 0], rows[i, 1] = start, stop
             fetch_ahead(col, start)
-            fetch_ahead(col, (start + stop) // np.uint64(2))
             fetch_ahead(col, stop)
         first += count
-        i = 0
-        e, stop = rows[0, 0], rows[0, 1]
-        # One loop over rows and entries. The inner of two loops would be unrolled, which costs
-        # short rows more in mispredicted branches than it saves.
-        while True:
-            if e == stop:
-                i += 1
-                if i == count:
-                    break
-                e, stop = rows[i, 0], rows[i, 1]
+        filled = np.uint64(0)
+        for i in range(count):
+            start, stop = rows[i, 0], rows[i, 1]
+            # A run must not reach beyond the array.
+            if stop - start > longest or start + longest + run > np.uint64(col.shape[0]):
+                end = _append(copied, np.uint64(0), filled, seen, shift, nodes, end)
+                filled = np.uint64(0)
+                end = _append(col, start, stop, seen, shift, nodes, end)
                 continue
-            node = np.uint64(col[e])
-            e += np.uint64(1)
-            word, bit = node >> np.uint64(6), np.uint64(1) << (node & np.uint64(63))
-            before = marks[word]
-            nodes[end] = node  # no branch: whether a node is new cannot be predicted
-            end += np.uint64(before & bit == 0)
-            marks[word] = before | bit
+            _copy_run(copied, filled, col, start)
+            for further in range(_RUN, stop - start, _RUN):
+                skip = np.uint64(further)
+                _copy_run(copied, filled + skip, col, start + skip)
+            filled += stop - start
+        end = _append(copied, np.uint64(0), filled, seen, shift, nodes, end)
     return np.int64(end)
 
 
 @jit
-def _take_bits(marks: Any, word: Any, result: Any, at: Any) -> Any:
-    bits = marks[word]
-    marks[word] = 0
-    while bits != 0:
-        result[at] = np.uint64(64) * word + _lowest_bit(bits)
-        at += np.uint64(1)
-        bits &= bits - np.uint64(1)
-    return at
+def _append(source: Any, start: Any, stop: Any, seen: Any, shift: Any, nodes: Any, end: Any) -> Any:
+    """Appends those of source[start:stop] that were not seen.
+
+    Without branches, as whether a node is new cannot be predicted. Indices are unsigned because
+    Numba checks whether signed ones are negative.
+    """
+    if shift == 0:
+        for e in range(start, stop):
+            node = np.uint64(source[e])
+            nodes[end] = node
+            end += np.uint64(seen[node] == 0)
+            seen[node] = 1
+        return end
+    for e in range(start, stop):
+        node = np.uint64(source[e])
+        byte, bit = _place(node, shift)
+        before = seen[byte]
+        nodes[end] = node
+        end += np.uint64(before & bit == 0)
+        seen[byte] = before | bit
+    return end
 
 
 @jit
-def _ascending(marks: Any, words: int, nodes: Any) -> Any:
-    """Returns the marked nodes, which are `nodes`, in ascending order, and clears the marks.
-
-    If few of many words have a bit set, a second level of marks says which, so that the cost grows
-    with the number of nodes, not with the size of the graph.
-    """
-    result = np.empty(nodes.shape[0], np.int64)
-    at = np.uint64(0)
-    if 2 * words <= nodes.shape[0]:
-        for i in range(words):
-            at = _take_bits(marks, np.uint64(i), result, at)
-        return result
-    upper = marks[words : words + (words + 63) // 64]
-    for i in range(nodes.shape[0]):
-        word = np.uint64(nodes[i]) >> np.uint64(6)
-        upper[word >> np.uint64(6)] |= np.uint64(1) << (word & np.uint64(63))
-    for i in range(upper.shape[0]):
-        left = upper[i]
-        upper[i] = 0
-        while left != 0:
-            word = np.uint64(64 * i) + _lowest_bit(left)
-            at = _take_bits(marks, word, result, at)
-            left &= left - np.uint64(1)
-    return result
+def _ascending(nodes: Any, num_nodes: int) -> Any:
+    """The nodes in ascending order, and with 64 bits: sorted by one digit after the other."""
+    bits = 1
+    while num_nodes >> bits > 0:
+        bits += 1
+    passes = (bits + _DIGIT - 1) // _DIGIT
+    width = np.uint64((bits + passes - 1) // passes)
+    mask = (np.uint64(1) << width) - np.uint64(1)
+    places = np.empty(mask + np.uint64(1), np.int32)
+    source, target = nodes, np.empty(nodes.shape[0], np.int32)
+    for number in range(passes):
+        shift = width * np.uint64(number)
+        places[:] = 0
+        for i in range(source.shape[0]):
+            places[(np.uint64(source[i]) >> shift) & mask] += 1
+        free = np.int32(0)
+        for place in range(places.shape[0]):
+            count = places[place]
+            places[place] = free
+            free += count
+        for i in range(source.shape[0]):
+            digit = (np.uint64(source[i]) >> shift) & mask
+            target[np.uint64(places[digit])] = source[i]
+            places[digit] += 1
+        source, target = target, source
+    return source.astype(np.int64)
 
 
 @jit
 def _grow(
     rowptr: Any,
     col: Any,
-    marks: Any,
+    seen: Any,
     nodes: Any,
     max_expand: Any,
     num_roots: int,
@@ -309,41 +355,45 @@ def _grow(
 ) -> Any:
     """Draws start nodes from nodes[:num_roots], or from all nodes if num_roots is zero; grows."""
     num_nodes = rowptr.shape[0] - 1
-    words = (num_nodes + 63) // 64
+    shift = np.uint64(0 if num_nodes <= _BYTES else 3)
     if num_roots > 0:
         state = _sample_front(nodes[:num_roots], n_init, state)
-        _mark(marks, nodes[:n_init])
+        for i in range(n_init):
+            byte, bit = _place(np.uint64(nodes[i]), shift)
+            seen[byte] |= bit
     else:  # Floyd's algorithm: a sample of range(N) in n_init steps
         for i in range(n_init):
             top = np.uint64(num_nodes - n_init + i)
             state += STEP
             node = random_below(state, top + np.uint64(1))
-            if (marks[node >> np.uint64(6)] >> (node & np.uint64(63))) & np.uint64(1) != 0:
+            byte, bit = _place(node, shift)
+            if seen[byte] & bit != 0:
                 node = top
+                byte, bit = _place(node, shift)
             nodes[i] = node
-            _mark(marks, nodes[i : i + 1])
+            seen[byte] |= bit
 
     rows = np.empty((_BLOCK, 2), np.uint64)
-    size = n_init
+    copied = np.empty(_BLOCK * _LONG + _RUN, np.int32)  # the last run may reach beyond its row
+    size = end = n_init
     # newAddNodes is nodes[first_new:size]. A plain 0 would compile another _append_new.
     first_new: Any = np.int64(0)
     hop = 0
     while size < max_nodes and first_new < size and hop < max_hops:
-        end = _append_new(rowptr, col, marks, nodes, first_new, size, rows)
+        _forget(seen, shift, nodes[size:end])  # not taken before: they may be found again
+        end = _append_new(rowptr, col, seen, shift, nodes, first_new, size, rows, copied)
         found = end - size  # candidateNodes \\ S
         limit = max_expand[min(hop, max_expand.shape[0] - 1)]
         taken = min(found, limit, max_nodes - size)
+        if taken < found:
+            state = _sample_front(nodes[size:end], taken, state)
         first_new = size
         size += taken
         hop += 1
-        if taken < found:
-            state = _sample_front(nodes[first_new:end], taken, state)
-            # Nodes that were not taken lose their mark: a later iteration may find them again.
-            if end - size > words + size:
-                marks[:words] = 0
-                _mark(marks, nodes[:size])
-            else:
-                for i in range(size, end):
-                    node = np.uint64(nodes[i])
-                    marks[node >> np.uint64(6)] &= ~(np.uint64(1) << (node & np.uint64(63)))
-    return _ascending(marks, words, nodes[:size])
+    num_bytes = (np.uint64(num_nodes) >> shift) + np.uint64(1)
+    if num_bytes <= np.uint64(64 * end):
+        for i in range(num_bytes):
+            seen[i] = 0
+    else:
+        _forget(seen, shift, nodes[:end])
+    return _ascending(nodes[:size], num_nodes)

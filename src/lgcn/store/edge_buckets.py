@@ -26,6 +26,7 @@ from lgcn.graph.csr import CSR
 from lgcn.tables.edges import to_adjacency
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.progress import OnProgress
+from lgcn.utils.share import share
 from lgcn.utils.sizes import format_memory
 
 CHUNK = 1 << 22  # edges that are partitioned at a time, at most: buckets are then written in MBs
@@ -301,10 +302,11 @@ def _count_buckets(
     cells: Any,
     shift: int,
     sizes: Any,
+    part: Any,
 ) -> None:
     """Counts the entries that each thread's part of the edges has in each bucket."""
     pieces = sizes.shape[0]
-    for piece in numba.prange(pieces):
+    for piece in share(pieces, part):
         start, stop = _part(rows.shape[0], piece, pieces)
         for e in range(start, stop):
             ways = _ways(rows[e], cols[e], both, loops)
@@ -326,10 +328,11 @@ def _group(
     shift: int,
     free: Any,
     parts: Any,
+    part: Any,
 ) -> None:
     """Writes rows (counted in their bucket), columns and weights to where `free` says."""
     pieces = free.shape[0]
-    for piece in numba.prange(pieces):
+    for piece in share(pieces, part):
         start, stop = _part(rows.shape[0], piece, pieces)
         for e in range(start, stop):
             for way in range(_ways(rows[e], cols[e], both, loops)):

@@ -15,10 +15,10 @@ import math
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.share import share
 from lgcn.utils.splitmix import STEP, mix
 
 _REGION_NODES = (
@@ -176,12 +176,12 @@ def _draw_rank(bits: Any, size: int, skew: float) -> Any:
 
 @jit_parallel
 def draw_edges(
-    first: int, classes: Planted, spread: Permutation, key: Any, source: Any, target: Any
+    first: int, classes: Planted, spread: Permutation, key: Any, source: Any, target: Any, part: Any
 ) -> None:
     """Draws edges number `first` and on: two classes, and a node of each."""
     start = classes.start
     num_nodes, num_classes = spread.size, start.shape[0] - 1
-    for i in numba.prange(source.shape[0]):
+    for i in share(source.shape[0], part):
         state = key + np.uint64(first + i) * np.uint64(7) * STEP
         a = _class_of(_below(mix(state), num_nodes), start)
         begin, end = start[a], start[a + 1]
@@ -229,9 +229,10 @@ def draw_labels(
     key: Any,
     y: Any,
     split: Any,
+    part: Any,
 ) -> None:
     """Labels of nodes number `first` and on, and their splits: 0, 1, 2 for train, val, test."""
-    for i in numba.prange(y.shape[0]):
+    for i in share(y.shape[0], part):
         rank = _rank(first + i, spread.inverse, spread.shift, spread.size)
         label = _class_of(rank, start)
         size = start[label + 1] - start[label]
@@ -247,11 +248,18 @@ def draw_labels(
 
 @jit_parallel
 def draw_features(
-    first: int, start: Any, spread: Permutation, centre: Any, noise: float, key: Any, x: Any
+    first: int,
+    start: Any,
+    spread: Permutation,
+    centre: Any,
+    noise: float,
+    key: Any,
+    x: Any,
+    part: Any,
 ) -> None:
     """The centre of a node's class and normal noise, by Box and Muller: two numbers at a time."""
     width = centre.shape[1]
-    for i in numba.prange(x.shape[0]):
+    for i in share(x.shape[0], part):
         node = first + i
         label = _class_of(_rank(node, spread.inverse, spread.shift, spread.size), start)
         state = key + np.uint64(node) * np.uint64(2 * ((width + 1) // 2)) * STEP

@@ -23,6 +23,7 @@ from lgcn.tables.ids import NodeIndex, to_ids
 from lgcn.tables.table_source import TableSource
 from lgcn.utils.jit import jit, jit_parallel
 from lgcn.utils.limits import MAX_INT32
+from lgcn.utils.share import share
 
 EXAMPLES = 3  # of edges that name unknown nodes
 
@@ -270,10 +271,17 @@ def _key(node: Any, bits: Any, e: int) -> Any:
 
 @jit_parallel
 def _place(
-    source: Any, target: Any, bits: Any, directed: bool, free: Any, keys: Any, bounds: Any
+    source: Any,
+    target: Any,
+    bits: Any,
+    directed: bool,
+    free: Any,
+    keys: Any,
+    bounds: Any,
+    part: Any,
 ) -> None:
     """Writes each edge into its rows. Each thread reads all edges and takes those of its rows."""
-    for piece in numba.prange(bounds.shape[0] - 1):
+    for piece in share(bounds.shape[0] - 1, part):
         low = np.uint32(bounds[piece])
         size = np.uint32(bounds[piece + 1]) - low
         for e in range(source.shape[0]):
@@ -304,10 +312,10 @@ def _insertion_sort(row: Any) -> None:
 
 @jit_parallel
 def _sort_rows(
-    keys: Any, rowptr: Any, shift: int, keep_duplicates: bool, bounds: Any, counts: Any
+    keys: Any, rowptr: Any, shift: int, keep_duplicates: bool, bounds: Any, counts: Any, part: Any
 ) -> None:
     """Sorts each row, moves one key per neighbour to its front, counts them in counts[i + 1]."""
-    for piece in numba.prange(bounds.shape[0] - 1):
+    for piece in share(bounds.shape[0] - 1, part):
         for i in range(bounds[piece], bounds[piece + 1]):
             row = keys[rowptr[i] : rowptr[i + 1]]
             if row.shape[0] > _SHORT_ROW:
@@ -336,7 +344,7 @@ def _close_gaps(keys: Any, rowptr: Any, new_rowptr: Any) -> None:
 
 
 @jit_parallel
-def _take_apart(keys: Any, col: Any, bits: Any) -> None:
-    for e in numba.prange(keys.shape[0]):
+def _take_apart(keys: Any, col: Any, bits: Any, part: Any) -> None:
+    for e in share(keys.shape[0], part):
         col[e] = keys[e] >> 32
         bits[e] = np.int32(keys[e] & 0x7FFFFFFF)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
 from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.share import share
 from lgcn.utils.splitmix import STEP, mix
 
 EMPTY = -1
@@ -129,7 +129,7 @@ def add_to_slots(
 
 @jit_parallel
 def find_in_slots(
-    wanted_first: Any, wanted: Any, first: Any, data: Any, slots: Any, found: Any
+    wanted_first: Any, wanted: Any, first: Any, data: Any, slots: Any, found: Any, part: Any
 ) -> None:
     """Writes the number of each wanted string to `found`, -1 if it is not in the table.
 
@@ -137,7 +137,7 @@ def find_in_slots(
     of a step do not depend on each other, and the processor waits for many of them at once.
     """
     last = slots.shape[0] - 1
-    for block in numba.prange(-(-found.shape[0] // _BLOCK)):
+    for block in share(-(-found.shape[0] // _BLOCK), part):
         start = block * _BLOCK
         size = min(_BLOCK, found.shape[0] - start)
         hashes = np.empty(_BLOCK, np.int64)

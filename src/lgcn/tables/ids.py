@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +15,7 @@ from lgcn.errors import DataError
 from lgcn.tables.columns import quoted, without_halves, without_views
 from lgcn.tables.hash_table import EMPTY, fill_slots, find_in_slots
 from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.share import share
 
 _MAX_INT64 = pa.scalar(2**63 - 1, pa.uint64())
 _LARGEST_TEXT = str(2**63 - 1)  # of 19 digits, which sort as strings
@@ -160,9 +160,9 @@ def _fill_table(ids: Any, low: int, table: Any) -> Any:
 
 
 @jit_parallel
-def _find_in_table(ids: Any, low: int, table: Any, found: Any) -> None:
+def _find_in_table(ids: Any, low: int, table: Any, found: Any, part: Any) -> None:
     high = low + (table.shape[0] - 1)  # the largest id, so that it fits into 64 bits
-    for i in numba.prange(ids.shape[0]):
+    for i in share(ids.shape[0], part):
         # Not by the difference, which may not fit.
         if low <= ids[i] <= high:
             found[i] = table[ids[i] - low]

@@ -3,6 +3,8 @@
 Compiled kernels are kept on disk (`lgcn.training.warmup` says where). If no folder can be
 written to, or the disk is full, each process compiles them again, with one warning. A damaged file
 is ignored.
+
+The logger `lgcn.compile` is told of each kernel before it is compiled.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -10,6 +12,8 @@ is ignored.
 import contextlib
 import functools
 import hashlib
+import inspect
+import logging
 import pickle
 import threading
 import warnings
@@ -29,18 +33,29 @@ from numba.core.caching import (
 )
 from numba.core.registry import CPUDispatcher
 
+from lgcn.utils import ahead
+from lgcn.utils.share import ALL, VERSION
+
+_log = logging.getLogger("lgcn.compile")
 _told = False
 
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compiles a kernel on first use and keeps it in Numba's cache folder, if there is one."""
-    return _compiled(function, parallel=False)
+    return _compiled(function)
 
 
 def jit_parallel(function: Callable[..., Any]) -> Any:
-    """Like `jit`, for a kernel whose `prange` loops run on several threads."""
+    """Like `jit`, for a kernel that runs on several threads, and changes arrays.
+
+    Its last parameter is `part`, which callers leave out. Its loop over tasks is
+    ``for task in share(count, part)`` (see `lgcn.utils.share`). What is before the loop is run by
+    every call. There is one such loop, and nothing behind it.
+    """
+    if [*inspect.signature(function).parameters][-1] != "part":
+        raise TypeError(f"the last parameter of {function.__qualname__} must be part")
     _start_threads()
-    kernel = _compiled(function, parallel=True)
+    kernel = _compiled(function)
     kernel.__class__ = _ParallelKernel
     return kernel
 
@@ -59,12 +74,12 @@ def _start_threads() -> None:
     torch.set_num_threads(torch_threads)
 
 
-def _compiled(function: Callable[..., Any], *, parallel: bool) -> Any:
-    kernel = numba.njit(nogil=True, parallel=parallel)(function)
+def _compiled(function: Callable[..., Any]) -> Any:
+    kernel = numba.njit(nogil=True)(function)
     try:
         kernel._cache = _Cache(function)
     except RuntimeError:  # Numba found no folder that it can write to
-        kernel._cache = _NoCache()
+        kernel._cache = _NoCache(function)
     return kernel
 
 
@@ -76,10 +91,11 @@ class _ParallelKernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     def __call__(self, *args: Any) -> Any:
+        everything = (ALL, numba.get_num_threads())
         if _thread_safe():
-            return super().__call__(*args)
+            return super().__call__(*args, everything)
         with _one_at_a_time:
-            return super().__call__(*args)
+            return super().__call__(*args, everything)
 
 
 _one_at_a_time = threading.Lock()
@@ -114,7 +130,7 @@ class _CacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         """Our own names, since the format differs from Numba's."""
         base: str = super().get_filename_base(fullname, abiflags)
-        return f"{base}-checked"
+        return f"{base}-checked-{VERSION}"
 
 
 class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
@@ -145,6 +161,12 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _NoCache(NullCache):  # type: ignore[misc]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = function.__qualname__
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        _log.info("compiling %s", self._name)
+
     def save_overload(self, sig: Any, data: Any) -> None:
         _tell("no folder for Numba's cache can be written to")
 
@@ -163,6 +185,14 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = self._load(sig, target_context)
+        if found is None and ahead.wait(self._py_func.__module__):
+            found = self._load(sig, target_context)
+        if found is None:
+            _log.info("compiling %s", self._py_func.__qualname__)
+        return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged pickle can raise anything
@@ -175,6 +205,29 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
         except OSError as error:
             _tell(f"Numba's cache cannot be written ({error})")
+
+
+def worth_compiling_ahead(file: Path, kernel: str) -> bool:
+    """Whether a kernel of a source file is missing in a cache folder that can be written to.
+
+    Reads names and times alone, and imports nothing: the file may have changed since, or the
+    kernel may be there for other types.
+    """
+
+    def stand_in() -> None:
+        pass
+
+    stand_in.__qualname__ = kernel
+    for kind in _CacheImpl._locator_classes:
+        locator = kind.from_function(stand_in, str(file))
+        if locator is not None:
+            break
+    else:
+        return False
+    indices = Path(locator.get_cache_path()).glob(f"{file.stem}.{kernel}-*.nbi")
+    changed = file.stat().st_mtime
+    missing = all(index.stat().st_mtime < changed for index in indices)
+    return missing and not isinstance(locator, _ReadOnlyLocator)
 
 
 def _tell(why: str) -> None:

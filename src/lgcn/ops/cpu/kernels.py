@@ -10,11 +10,11 @@ features, which are adjacent in memory, so that it becomes SIMD code.
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from lgcn.ops.cpu import simd
 from lgcn.utils.jit import jit, jit_parallel
+from lgcn.utils.share import share
 
 # Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
 # to change this line.
@@ -39,6 +39,7 @@ def k_largest(
     chosen: Any,
     node_ids: bool,
     lowest_key: Any,
+    part: Any,
 ) -> None:
     """Keeps the k best of every row in sorted slots, by integer keys of the same order.
 
@@ -50,7 +51,7 @@ def k_largest(
     weighted = weight.shape[0] > 0
     num_own = min(own_bits.shape[0], 1)
     positions = num_own + k + min(last_bits.shape[0], 1)
-    for chunk in numba.prange(chunks.shape[0] - 1):
+    for chunk in share(chunks.shape[0] - 1, part):
         pitch = (channels + lanes - 1) // lanes * lanes
         buffer = np.empty(2 * k * pitch + lanes, value_bits.dtype)
         aligned = -buffer.ctypes.data % CACHE_LINE // buffer.itemsize
@@ -125,9 +126,9 @@ def k_largest(
 
 
 @jit_parallel
-def neighbor_at(position: Any, rowptr: Any, col: Any, index: Any) -> None:
+def neighbor_at(position: Any, rowptr: Any, col: Any, index: Any, part: Any) -> None:
     num_rows, k, channels = position.shape
-    for i in numba.prange(num_rows):
+    for i in share(num_rows, part):
         degree = rowptr[i + 1] - rowptr[i]
         for s in range(k):
             for c in range(channels):
@@ -146,11 +147,12 @@ def k_largest_grad_x(
     rowptr: Any,
     col: Any,
     weight: Any,
-    parts: Any,
+    pieces: Any,
     channels: int,
     grad_x: Any,
+    part: Any,
 ) -> None:
-    """A task owns some features of all nodes in one of the sums, to which a part of the rows goes.
+    """A task owns some features of all nodes in one of the sums, to which a piece of the rows goes.
 
     Node ids say where to add. Positions lead to the row's entries first, of which there are mostly
     few enough for the fastest memory, and whole vectors are added from there.
@@ -160,13 +162,13 @@ def k_largest_grad_x(
     blocks = (channels + lanes - 1) // lanes
     num_sources = grad_x.shape[1] // max(channels, 1)
     short = 4 * max(k, 1)
-    for task in numba.prange(blocks * (parts.shape[0] - 1)):
-        part, c = task // blocks, task % blocks * lanes
+    for task in share(blocks * (pieces.shape[0] - 1), part):
+        piece, c = task // blocks, task % blocks * lanes
         width = min(lanes, channels - c)
-        target = grad_x[part, c:]
+        target = grad_x[piece, c:]
         entries = np.zeros(short * lanes, grad.dtype)
         zero = simd.load(entries, 0, lanes)
-        for i in range(parts[part], parts[part + 1]):
+        for i in range(pieces[piece], pieces[piece + 1]):
             start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
             for s in range(min(k, degree)):
                 grad_at = (i * positions + first + s) * channels + c
@@ -203,9 +205,10 @@ def k_largest_grad_weight(
     col: Any,
     chunks: Any,
     grad_weight: Any,
+    part: Any,
 ) -> None:
     _, k, channels = position.shape
-    for chunk in numba.prange(chunks.shape[0] - 1):
+    for chunk in share(chunks.shape[0] - 1, part):
         for i in range(chunks[chunk], chunks[chunk + 1]):
             start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
             for s in range(min(k, degree)):
@@ -217,11 +220,18 @@ def k_largest_grad_weight(
 
 @jit_parallel
 def spmm(
-    rowptr: Any, col: Any, value: Any, dense: Any, channels: int, chunks: Any, out: Any
+    rowptr: Any,
+    col: Any,
+    value: Any,
+    dense: Any,
+    channels: int,
+    chunks: Any,
+    out: Any,
+    part: Any,
 ) -> None:
     """Sums up a row in registers, as many features at a time as a vector has. Flat arrays."""
     lanes = simd.VECTOR_BYTES // dense.itemsize
-    for chunk in numba.prange(chunks.shape[0] - 1):
+    for chunk in share(chunks.shape[0] - 1, part):
         zero = simd.load(dense, 0, 0)
         for i in range(chunks[chunk], chunks[chunk + 1]):
             for c in range(0, channels, lanes):
@@ -235,10 +245,10 @@ def spmm(
 
 @jit_parallel
 def spmm_grad_value(
-    grad: Any, rowptr: Any, col: Any, dense: Any, chunks: Any, grad_value: Any
+    grad: Any, rowptr: Any, col: Any, dense: Any, chunks: Any, grad_value: Any, part: Any
 ) -> None:
     channels = dense.shape[1]
-    for chunk in numba.prange(chunks.shape[0] - 1):
+    for chunk in share(chunks.shape[0] - 1, part):
         for i in range(chunks[chunk], chunks[chunk + 1]):
             for e in range(rowptr[i], rowptr[i + 1]):
                 j = col[e]

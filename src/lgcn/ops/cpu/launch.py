@@ -59,11 +59,11 @@ def _chunks(rowptr: Any) -> Any:
 
 @contextlib.contextmanager
 def _needs_memory(k: int) -> Iterator[None]:
-    """Numba does not say what failed in a parallel loop. Here only an allocation can."""
+    """Says what the memory was for, and what helps."""
     try:
         yield
-    except SystemError as error:
-        raise MemoryError(f"not enough memory to select with k = {k}: use a smaller k") from (error)
+    except MemoryError as error:
+        raise MemoryError(f"not enough memory to select with k = {k}: use a smaller k") from error
 
 
 def k_largest(

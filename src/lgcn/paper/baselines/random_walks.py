@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from operator import index
 from typing import Any
 
-import numba
 import numpy as np
 
 from lgcn.graph import Graph
 from lgcn.sampling.algorithm1 import adjacency_arrays, random_below
 from lgcn.utils.jit import jit_parallel
+from lgcn.utils.share import share
 from lgcn.utils.splitmix import STEP
 
 _BLOCK = 64  # walks that take turns, so that their cache misses overlap
@@ -50,14 +50,15 @@ def _passes(graph: Graph, walks_per_node: int, length: int, seed: int) -> Iterat
     for number in range(walks_per_node):
         rng = np.random.default_rng([seed, number])
         starts = rng.permutation(graph.num_nodes).astype(np.int32)
-        yield _walk(rowptr, col, starts, length, rng.integers(2**64, dtype=np.uint64))
+        walks = np.full((len(starts), length), -1, np.int32)
+        _walk(rowptr, col, starts, length, rng.integers(2**64, dtype=np.uint64), walks)
+        yield walks
 
 
 @jit_parallel
-def _walk(rowptr: Any, col: Any, starts: Any, length: int, key: Any) -> Any:
-    """One walk per start. Random numbers depend on the number of the step, not on the thread."""
-    walks = np.full((starts.shape[0], length), -1, np.int32)
-    for block in numba.prange(-(-starts.shape[0] // _BLOCK)):
+def _walk(rowptr: Any, col: Any, starts: Any, length: int, key: Any, walks: Any, part: Any) -> None:
+    """Writes one walk per start. Random numbers depend on the step's number, not on the thread."""
+    for block in share(-(-starts.shape[0] // _BLOCK), part):
         first, last = block * _BLOCK, min((block + 1) * _BLOCK, starts.shape[0])
         walks[first:last, 0] = starts[first:last]
         for step in range(1, length):
@@ -69,4 +70,3 @@ def _walk(rowptr: Any, col: Any, starts: Any, length: int, key: Any) -> Any:
                 if stop > start:
                     state = key + np.uint64(walk * length + step) * STEP
                     walks[walk, step] = col[start + random_below(state, stop - start)]
-    return walks

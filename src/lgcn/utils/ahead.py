@@ -1,0 +1,58 @@
+"""A process that compiles kernels while this one imports libraries and reads data.
+
+Within one process, Numba compiles one kernel at a time, and imports keep Python's lock. Another
+process uses another core, and Numba's cache folder brings the result here.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+
+class _Helper(NamedTuple):
+    process: "subprocess.Popen[bytes]"
+    package: str
+
+
+_helper: _Helper | None = None
+
+
+@contextlib.contextmanager
+def compiling(module: str, package: str) -> Iterator[None]:
+    """Runs ``python -m module``, until the block ends, to compile kernels of a package."""
+    global _helper
+    nothing: Any = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
+    try:
+        # -P: modules come from where this process has them, not from the current folder.
+        process = subprocess.Popen([sys.executable, "-P", "-m", module], **nothing)
+    except OSError:  # no more processes: this one can compile
+        yield
+        return
+    _helper = _Helper(process, package)
+    try:
+        yield
+    finally:
+        _helper = None
+        process.kill()  # if there was an error; what it has written is whole
+        process.wait()
+
+
+def wait(module: str) -> bool:
+    """Waits for the process to end if it may compile a kernel of this module.
+
+    Returns whether it is worth a look into the cache.
+    """
+    helper = _helper
+    if helper is None or not module.startswith(f"{helper.package}."):
+        return False
+    helper.process.wait()
+    return True
+
+
+def several_cores() -> bool:
+    """Whether this process may use more than one core."""
+    allowed = getattr(os, "sched_getaffinity", None)  # of Linux
+    return (len(allowed(0)) if allowed is not None else os.cpu_count() or 1) > 1
