@@ -138,6 +138,7 @@ def train(
             # Train on all batches.
             epoch_started = stop.epoch_started = time.perf_counter()
             steps_left = _steps_left(state, settings)
+            step.begin_epoch(epoch, state.steps)
             total, steps, waited = _train_epoch(model, step, loader, epoch, steps_left)
             total = workers.sum(total, "the loss of the epoch")
             train_loss = float(total) / max(steps, 1)  # the only wait for the device in an epoch
@@ -197,7 +198,12 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
     """
     data = TrainingData(graph, settings)
     model, _, loader, step = _prepare(data, pick_device(data.settings.hardware.device))
-    losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
+    losses, steps = [], 0
+    for epoch in range(1, epochs + 1):
+        step.begin_epoch(epoch, steps)
+        loss, done, _ = _train_epoch(model, step, loader, epoch)
+        losses.append(loss)
+        steps += done
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
         check_finite("loss", loss, epoch, data.graph, data.settings)
     return model
@@ -229,7 +235,6 @@ def _train_epoch(
         waiting for batches.
     """
     model.train()
-    step.begin_epoch(epoch)
     total = torch.zeros((), device=step.device)
     steps, waited = 0, 0.0
     with contextlib.closing(loader.epoch(epoch)) as batches:
