@@ -105,7 +105,13 @@ def train_once(task: Task, device: str, max_epochs: int | None) -> dict[str, Any
     if max_epochs is not None:
         changes["max_epochs"] = max_epochs
     settings = Settings.create(
-        dataset="tables", labels=labels, seed=seed, device=device, num_workers=0, **changes
+        dataset="tables",
+        labels=labels,
+        seed=seed,
+        device=device,
+        num_workers=0,
+        baselines=False,
+        **changes,
     )
     curve: list[tuple[float, float, float]] = []
     clock = time.process_time if device == "cpu" else time.perf_counter
