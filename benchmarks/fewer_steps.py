@@ -40,15 +40,23 @@ PUBLISHED = ("minesweeper", "tolokers")  # they have ten splits of their own
 NOW = "now"
 
 
-def scheduled(schedule: str, epochs: int, **changes: Any) -> dict[str, dict[str, Any]]:
+def scheduled(
+    schedule: str, epochs: int, *, rate: int = 1, **changes: Any
+) -> dict[str, dict[str, Any]]:
     """A schedule over so many epochs. The agreement of views grows over a third of them."""
-    many = {"lr_schedule": schedule, "max_epochs": epochs}
-    return {"few": {**many, "agreement_epochs": max(1, epochs // 3), **changes}, "many": many}
+    common = {"lr_schedule": schedule, "max_epochs": epochs}
+    few = {"lr": rate * 0.02, "agreement_epochs": max(1, epochs // 3)}
+    return {"few": {**common, **few, **changes}, "many": {**common, "lr": rate * 0.01}}
 
 
 def only_few(changes: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """A candidate that says nothing new for many labels."""
     return {"few": dict(changes["few"])}
+
+
+def stopped(**changes: Any) -> dict[str, Any]:
+    """Early stopping by trend."""
+    return {"early_stop": "trend", "patience": 30, **changes}
 
 
 # Changes of the settings for few and for many labels.
@@ -59,13 +67,17 @@ CANDIDATES: dict[str, dict[str, dict[str, Any]]] = {
     "cosine, 150 epochs": scheduled("cosine", 150),
     "one cycle, 60 epochs": scheduled("one_cycle", 60),
     "one cycle, 100 epochs": scheduled("one_cycle", 100),
-    "one cycle, 100 epochs, twice the rate": {
-        "few": {**scheduled("one_cycle", 100)["few"], "lr": 0.04},
-        "many": {**scheduled("one_cycle", 100)["many"], "lr": 0.02},
-    },
+    "one cycle, 100 epochs, twice the rate": scheduled("one_cycle", 100, rate=2),
+    "one cycle, 150 epochs, twice the rate": scheduled("one_cycle", 150, rate=2),
+    "one cycle, 100 epochs, four times the rate": scheduled("one_cycle", 100, rate=4),
     "one cycle, 100 epochs, one view until 30": only_few(
         scheduled("one_cycle", 100, views_from=31)
     ),
+    "trend": {"few": stopped(), "many": stopped()},
+    "trend, twice the rate": {"few": stopped(lr=0.04), "many": stopped(lr=0.02)},
+    "trend, agreement grows over 50": {"few": stopped(agreement_epochs=50)},
+    "trend, one view until 40": {"few": stopped(views_from=41)},
+    "trend, one view until 80": {"few": stopped(views_from=81)},
 }
 
 Task = tuple[int, str, str, str, str]  # as TASK names it

@@ -591,7 +591,12 @@ class OptimisationSettings(Group):
     max_epochs: Int = Field(300, ge=1, description="epochs at most")
     max_steps: Int | None = Field(None, ge=1, description="optimiser steps at most")
     patience: Int = Field(
-        100, ge=1, description="epochs without a better validation score before stopping"
+        100, ge=1, description="epochs without progress on validation nodes before stopping"
+    )
+    early_stop: Literal["patience", "trend"] = Field(
+        "patience",
+        description="what progress is: a better validation score (patience); or a better smoothed "
+        "score or loss, so that one lucky epoch does not count (trend)",
     )
 
 
