@@ -78,6 +78,7 @@ CANDIDATES: dict[str, dict[str, dict[str, Any]]] = {
     "trend, agreement grows over 50": {"few": stopped(agreement_epochs=50)},
     "trend, one view until 40": {"few": stopped(views_from=41)},
     "trend, one view until 80": {"few": stopped(views_from=81)},
+    "chosen": {"few": stopped(patience=25), "many": stopped(patience=25, lr=0.02)},
 }
 
 Task = tuple[int, str, str, str, str]  # as TASK names it
