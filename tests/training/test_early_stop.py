@@ -1,6 +1,7 @@
 """What ends a training before its last epoch."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -17,17 +18,24 @@ def last_epoch(
     losses: Sequence[float],
     *,
     patience: int = 3,
+    every: int = 1,
     greater_is_better: bool = True,
 ) -> int | None:
-    """The epoch after which a training with these scores and losses stops; `None`: it does not."""
+    """The epoch after which a training with these scores and losses stops; `None`: it does not.
+
+    One epoch in ``every`` has a score and a loss.
+    """
     stop = EarlyStop(OptimisationSettings(early_stop=rule, patience=patience), greater_is_better)
     best = float("-inf")
-    for epoch, (score, loss) in enumerate(zip(scores, losses, strict=True), start=1):
-        rank = score if greater_is_better else -score
-        entry = {"epoch": epoch, "val_score": score, "val_loss": loss}
-        stop.add(entry, better=rank > best)
-        best = max(best, rank)
-        if stop.is_due(epoch):
+    measured = iter(zip(scores, losses, strict=True))
+    for epoch in range(1, every * len(scores) + 1):
+        if epoch % every == 0:
+            score, loss = next(measured)
+            rank = score if greater_is_better else -score
+            entry = {"epoch": epoch, "val_score": score, "val_loss": loss}
+            stop.add(entry, better=rank > best)
+            best = max(best, rank)
+        if stop.progress_epoch and stop.is_due(epoch):
             return epoch
     return None
 
@@ -62,6 +70,13 @@ def test_the_trend_weighs_the_newest_epoch_as_documented() -> None:
     assert last_epoch("trend", less, FLAT) == 4
 
 
+def test_a_trend_is_that_of_at_least_ten_evaluations() -> None:
+    scores, losses = [0.5] * 30, [1.0] * 30
+    assert last_epoch("trend", scores, losses, patience=25) == 26
+    assert last_epoch("trend", scores, losses, patience=25, every=5) == 55
+    assert last_epoch("patience", scores, losses, patience=25, every=5) == 30
+
+
 def test_a_score_that_is_to_be_small_may_fall() -> None:
     falling = [1 / epoch for epoch in range(1, 13)]
     assert last_epoch("trend", falling, FLAT, greater_is_better=False) is None
@@ -93,7 +108,7 @@ def test_trainings_stop_by_their_trend() -> None:
 
 
 def test_the_default_is_patience() -> None:
-    records = [
-        train(small_graph(), settings(**given)).record for given in ({}, {"early_stop": "patience"})
-    ]
-    assert lasting(records[0]) == lasting(records[1])
+    def record(**given: object) -> dict[str, Any]:
+        return lasting(train(small_graph(), settings(max_epochs=30, patience=4, **given)).record)
+
+    assert record() == record(early_stop="patience")

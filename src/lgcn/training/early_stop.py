@@ -8,6 +8,8 @@ from lgcn.training.groups import OptimisationSettings
 
 # early_stop=trend: the share of the newest epoch in smoothed scores and losses.
 NEWEST = 0.25
+# ... and evaluations without progress at least, for evaluate_every above one.
+EVALUATIONS = 10
 
 
 @dataclass
@@ -45,6 +47,7 @@ class EarlyStop:
     chosen: OptimisationSettings
     greater_is_better: bool
     progress_epoch: int = 0
+    _evaluations: int = 0  # since then
     _score: _Smoothed = field(default_factory=_Smoothed)
     _loss: _Smoothed = field(default_factory=_Smoothed)
 
@@ -61,8 +64,9 @@ class EarlyStop:
             risen = self._score.add(sign * entry["val_score"])
             fallen = self._loss.add(-entry["val_loss"])
             better = risen or fallen
+        self._evaluations += 1
         if better:
-            self.progress_epoch = entry["epoch"]
+            self.progress_epoch, self._evaluations = entry["epoch"], 0
 
     def replay(self, history: Iterable[Mapping[str, Any]], best_epoch: int) -> None:
         """Takes note of the epochs of a training that is resumed."""
@@ -71,4 +75,7 @@ class EarlyStop:
 
     def is_due(self, epoch: int) -> bool:
         """Whether training stops after an epoch."""
-        return epoch - self.progress_epoch >= self.chosen.patience
+        patience = self.chosen.patience
+        if self.chosen.early_stop == "trend" and self._evaluations < min(patience, EVALUATIONS):
+            return False
+        return epoch - self.progress_epoch >= patience
