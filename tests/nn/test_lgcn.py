@@ -101,15 +101,21 @@ def test_training_drops_all_that_an_lgcl_appends_or_nothing(random_graph: Random
 
 
 @pytest.mark.parametrize("cnn", ["shared", "single", "double", "depthwise"])
+@pytest.mark.parametrize("classifier", ["normalized", "diffusion"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_an_lgcl_whose_output_is_dropped_is_not_computed(
-    random_graph: RandomGraph, monkeypatch: pytest.MonkeyPatch, cnn: str, dropout: float
+    random_graph: RandomGraph,
+    monkeypatch: pytest.MonkeyPatch,
+    cnn: str,
+    classifier: str,
+    dropout: float,
 ) -> None:
     graph, calls = random_graph(), 0
+    options = {"cnn": cnn, "classifier": classifier, "dropout": dropout, "layer_dropout": 0.5}
 
     def trained() -> tuple[LGCN, list[torch.Tensor]]:
         torch.manual_seed(1)
-        model = LGCN(5, 3, cnn=cnn, dropout=dropout, adj_dropout=0.0, layer_dropout=0.5)
+        model = LGCN(5, 3, adj_dropout=0.0, **options)
         for layer in model.layers:
             layer.register_forward_hook(count)
         optimizer = torch.optim.Adam(model.parameters(), weight_decay=0.1)

@@ -19,7 +19,7 @@ from lgcn.nn.lg_conv import LGConv, Rank
 from lgcn.nn.message_layer import as_edges
 from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.nn.rows import Matrix, Rows, concat, row_wise
-from lgcn.ops.dropout import append_zeros, draws_on_cpu, drop_rows, drop_whole, drops_whole
+from lgcn.ops.dropout import draws_on_cpu, drop_rows, drop_whole, drops_whole, zeros_of
 from lgcn.ops.k_largest import Zeros
 from lgcn.utils.choices import ACTIVATIONS
 
@@ -230,7 +230,12 @@ class LGCN(Module):
             edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
         """
         edges = as_edges(self, x, edge_index, edge_weight)
-        scores: Tensor = self.classifier(self.embed(x, edges), edges)
+        h, zeros = self._parts(x, edges, -1)
+        scores: Tensor
+        if zeros is not None and isinstance(self.classifier, Diffusion):
+            scores = self.classifier(h, edges, zeros)
+        else:
+            scores = self.classifier(h if zeros is None else concat(h, zeros), edges)
         return scores
 
     def embed(
@@ -254,21 +259,28 @@ class LGCN(Module):
 
     def _embed(self, x: Matrix, graph: Edges, layer: int) -> Matrix:
         """The layers up to an LGCL, computed (for a tensor) or described (for rows)."""
+        h, zeros = self._parts(x, graph, layer)
+        out: Matrix = h if zeros is None else concat(h, zeros)
+        return out
+
+    def _parts(self, x: Matrix, graph: Edges, layer: int) -> tuple[Any, Tensor | None]:
+        """What `_embed` gives, without the zeros of the last LGCL if it is left out; and these."""
         h: Any = self.embedding(x, graph)
         if not isinstance(self.embedding, PropagatedEmbedding):  # which has done both
             h = self.activate(h)
             if self.training:
                 h = drop_rows(h, self.node_dropout)
+        zeros: Tensor | None = None
         for lgcl, norm in self.lgcls(layer):
+            h, zeros = h if zeros is None else concat(h, zeros), None
             if self._is_left_out(h, graph, lgcl, norm):
-                h = append_zeros(h, lgcl.out_channels, lgcl.parameters())
+                zeros = zeros_of(h, lgcl.out_channels, lgcl.parameters())
                 continue
             new = self.activate(norm(lgcl(h, graph)))
             if self.training:
                 new = drop_whole(new, self.layer_dropout)
             h = concat(h, new)
-        out: Matrix = h
-        return out
+        return h, zeros
 
     def _is_left_out(self, h: Matrix, graph: Edges, lgcl: Module, norm: Module) -> bool:
         """Whether an LGCL need not be computed, since all that it appends would be dropped.

@@ -128,13 +128,13 @@ def _draw_uniform(numbers: Tensor) -> None:
     numbers.uniform_(generator=current_generator(numbers.device))
 
 
-def append_zeros(x: Tensor, width: int, parameters: Iterable[Tensor]) -> Tensor:
-    """Appends columns of zeros, as if they were computed from parameters and dropped.
+def zeros_of(x: Tensor, width: int, parameters: Iterable[Tensor]) -> Tensor:
+    """Columns of zeros, one row per row of x, as if computed from parameters and dropped.
 
     The parameters then have gradients of zero. Without any, an optimiser would leave them out.
     """
     zeros: Tensor = _Zeros.apply(x, width, *parameters)  # type: ignore[no-untyped-call]
-    return torch.cat([x, zeros], dim=1)
+    return zeros
 
 
 class _Zeros(torch.autograd.Function):
