@@ -27,6 +27,8 @@ from lgcn import Graph, load_dataset
 from lgcn.datasets import random_split
 from lgcn.paper.pool import Failure, run_tasks
 from lgcn.training import Settings, State, train
+from lgcn.training.early_stop import EarlyStop
+from lgcn.training.groups import OptimisationSettings
 from lgcn.utils.memory import release_memory
 
 DATASETS = (
@@ -37,7 +39,7 @@ FEW_LABELS, MANY_LABELS = "20 per class", "60/20/20"
 SPLITS = (FEW_LABELS, MANY_LABELS)
 PUBLISHED = ("minesweeper", "tolokers")  # they have ten splits of their own
 
-NOW = "now"
+DEFAULTS = "defaults"
 
 
 def scheduled(
@@ -59,9 +61,13 @@ def stopped(**changes: Any) -> dict[str, Any]:
     return {"early_stop": "trend", "patience": 30, **changes}
 
 
+def for_all(**changes: Any) -> dict[str, dict[str, Any]]:
+    return {"few": changes, "many": changes}
+
+
 # Changes of the settings for few and for many labels.
 CANDIDATES: dict[str, dict[str, dict[str, Any]]] = {
-    NOW: {"few": {}, "many": {}},
+    DEFAULTS: {"few": {}, "many": {}},
     "cosine, 60 epochs": scheduled("cosine", 60),
     "cosine, 100 epochs": scheduled("cosine", 100),
     "cosine, 150 epochs": scheduled("cosine", 150),
@@ -73,12 +79,21 @@ CANDIDATES: dict[str, dict[str, dict[str, Any]]] = {
     "one cycle, 100 epochs, one view until 30": only_few(
         scheduled("one_cycle", 100, views_from=31)
     ),
-    "trend": {"few": stopped(), "many": stopped()},
-    "trend, twice the rate": {"few": stopped(lr=0.04), "many": stopped(lr=0.02)},
-    "trend, agreement grows over 50": {"few": stopped(agreement_epochs=50)},
-    "trend, one view until 40": {"few": stopped(views_from=41)},
-    "trend, one view until 80": {"few": stopped(views_from=81)},
-    "chosen": {"few": stopped(patience=25), "many": stopped(patience=25, lr=0.02)},
+    "trend, 30 epochs": for_all(**stopped()),
+    "trend, 30 epochs, twice the rate": {"few": stopped(lr=0.04), "many": stopped(lr=0.02)},
+    "trend, 30 epochs, agreement grows over 50": {"few": stopped(agreement_epochs=50)},
+    "trend, 30 epochs, one view until 40": {"few": stopped(views_from=41)},
+    "trend, 30 epochs, one view until 80": {"few": stopped(views_from=81)},
+    "trend, 25 epochs, many at twice the rate": {
+        "few": stopped(patience=25),
+        "many": stopped(patience=25, lr=0.02),
+    },
+}
+# Early stopping only cuts a run short. These are read off the curves of the defaults, whose own
+# early stopping is later.
+REPLAYED: dict[str, dict[str, Any]] = {
+    "patience 50": {"early_stop": "patience", "patience": 50},
+    **{f"trend, {n} epochs": stopped(patience=n) for n in (25, 40, 50)},
 }
 
 Task = tuple[int, str, str, str, str]  # as TASK names it
@@ -119,12 +134,12 @@ def train_once(task: Task, device: str, max_epochs: int | None) -> dict[str, Any
         changes["max_epochs"] = max_epochs
     settings = Settings.create(
         dataset="tables",
+        **changes,
         labels=labels,
         seed=seed,
         device=device,
         num_workers=0,
         baselines=False,
-        **changes,
     )
     curve: list[tuple[float, float, float]] = []
     clock = time.process_time if device == "cpu" else time.perf_counter
@@ -173,12 +188,13 @@ def summary(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     score of the defaults, less its standard error; a run that never reaches it counts in full.
     """
     by_key: dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]] = {}
-    for run in runs:
+    replayed = [replay(r, name) for r in runs if r["candidate"] == DEFAULTS for name in REPLAYED]
+    for run in [*runs, *replayed]:
         found = by_key.setdefault((run["dataset"], run["split"]), {})
         found.setdefault(run["candidate"], {})[run["seed"]] = run
     results = []
     for (dataset, split), candidates in sorted(by_key.items()):
-        now = candidates.get(NOW, {})
+        now = candidates.get(DEFAULTS, {})
         for name, own in sorted(candidates.items()):
             seeds = sorted(own.keys() & now.keys())
             if seeds:
@@ -196,10 +212,30 @@ def summary(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return results
 
 
+def replay(run: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What a run of the defaults would have been with another early stopping."""
+    stop = EarlyStop(OptimisationSettings(**REPLAYED[name]), greater_is_better=True)
+    state, curve = State(), run["curve"]
+    for epoch, (score, loss) in enumerate(
+        zip(curve["val_score"], curve["val_loss"], strict=True), start=1
+    ):
+        entry = {"epoch": epoch, "val_score": score, "val_loss": loss, "test_score": None}
+        stop.add(entry, better=state.record(entry))
+        if stop.is_due(epoch):
+            break
+    found = {"candidate": name, "val_score": state.best_val_score, "best_epoch": state.best_epoch}
+    cut = {key: values[:epoch] for key, values in curve.items()}
+    # Test scores are known at the best epoch of the whole run only.
+    same = state.best_epoch == run["best_epoch"]
+    test = {"test_score": run["test_score"] if same else None}
+    return {**run, **found, **test, "epochs": epoch, "seconds": cut["seconds"][-1], "curve": cut}
+
+
 def _beside(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
     before = [100 * one["val_score"] for one, _ in pairs]
     gains = [100 * (own["val_score"] - one["val_score"]) for one, own in pairs]
-    tests = [100 * (own["test_score"] - one["test_score"]) for one, own in pairs]
+    known = all(own["test_score"] is not None for _, own in pairs)
+    tests = [100 * (own["test_score"] - one["test_score"]) for one, own in pairs] if known else []
     target = (statistics.mean(before) - standard_error(before)) / 100
     reached = [(reach(one, target), reach(own, target)) for one, own in pairs]
     return {
@@ -207,8 +243,9 @@ def _beside(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any
         "gain": round(statistics.mean(gains), 2),
         "gain_error": round(standard_error(gains), 2),
         "error": round(standard_error(before), 2),
-        "test_gain": round(statistics.mean(tests), 2),
+        "test_gain": round(statistics.mean(tests), 2) if tests else None,
         "epochs": round(statistics.mean(own["epochs"] for _, own in pairs), 1),
+        "epochs_ratio": round(_ratio((one["epochs"], own["epochs"]) for one, own in pairs), 3),
         "time": round(_ratio((one["seconds"], own["seconds"]) for one, own in pairs), 3),
         "time_to_score": round(_ratio(reached), 3),
     }
@@ -227,18 +264,19 @@ def standard_error(values: list[float]) -> float:
     return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
-def _ratio(seconds: Iterable[tuple[float, float]]) -> float:
-    """The candidates' seconds per second of the defaults."""
-    before, own = zip(*seconds, strict=True)
+def _ratio(pairs: Iterable[tuple[float, float]]) -> float:
+    """What a candidate takes, of what the defaults take."""
+    before, own = zip(*pairs, strict=True)
     return float(sum(own) / sum(before))
 
 
 def show(results: list[dict[str, Any]]) -> None:
     for row in results:
+        test = "" if row["test_gain"] is None else f"  test {row['test_gain']:+6.2f}"
         print(
-            f"{row['dataset']:17} {row['split']:13} {row['labels']:5} {row['candidate']:40}"
+            f"{row['dataset']:17} {row['split']:13} {row['labels']:5} {row['candidate']:43} "
             f"{row['seeds']} seeds  validation {row['val_score']:6.2f}"
-            f" {row['gain']:+6.2f} ± {row['gain_error']:.2f}  test {row['test_gain']:+6.2f}"
+            f" {row['gain']:+6.2f} ± {row['gain_error']:.2f}{test}"
             f"  {row['epochs']:5.1f} epochs  time {row['time']:.2f}"
             f"  to score {row['time_to_score']:.2f}"
         )
@@ -283,7 +321,7 @@ def main() -> None:
             return
         runs.append(run)
         print(
-            f"{run['dataset']:17} {run['split']:13} {run['candidate']:40} seed {run['seed']}"
+            f"{run['dataset']:17} {run['split']:13} {run['candidate']:43} seed {run['seed']}"
             f"  validation {100 * run['val_score']:5.1f}  epoch {run['best_epoch']}/{run['epochs']}"
             f"  {run['seconds']:.1f} s",
             flush=True,
