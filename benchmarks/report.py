@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from benchmarks import report_tables, scale_tables
+from benchmarks import report_tables, scale_tables, training_cost_tables
 from benchmarks.aggregators_table import aggregators
 from benchmarks.changing_subgraphs_table import changing_subgraphs
 from benchmarks.explain_table import explanations
@@ -26,6 +26,7 @@ from benchmarks.whole_graphs_table import whole_graphs
 TABLES = {
     **report_tables.TABLES,
     **scale_tables.TABLES,
+    **training_cost_tables.TABLES,
     "changing_subgraphs": changing_subgraphs,
     "partition": partition,
     "whole_graphs": whole_graphs,

@@ -100,6 +100,61 @@ def test_training_drops_all_that_an_lgcl_appends_or_nothing(random_graph: Random
     torch.testing.assert_close(model.embed(graph.x, graph)[:, 6:12], model.layers[0](h, graph))
 
 
+@pytest.mark.parametrize("cnn", ["shared", "single", "double", "depthwise"])
+@pytest.mark.parametrize("classifier", ["normalized", "diffusion"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_an_lgcl_whose_output_is_dropped_is_not_computed(
+    random_graph: RandomGraph,
+    monkeypatch: pytest.MonkeyPatch,
+    cnn: str,
+    classifier: str,
+    dropout: float,
+) -> None:
+    graph, calls = random_graph(), 0
+    options = {"cnn": cnn, "classifier": classifier, "dropout": dropout, "layer_dropout": 0.5}
+
+    def trained() -> tuple[LGCN, list[torch.Tensor]]:
+        torch.manual_seed(1)
+        model = LGCN(5, 3, adj_dropout=0.0, **options)
+        for layer in model.layers:
+            layer.register_forward_hook(count)
+        optimizer = torch.optim.Adam(model.parameters(), weight_decay=0.1)
+        outputs = []
+        for _ in range(10):
+            optimizer.zero_grad()
+            outputs.append(model(graph.x, graph))
+            outputs[-1].square().sum().backward()
+            optimizer.step()
+        return model, outputs
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    model, outputs = trained()
+    left_out, calls = 20 - calls, 0
+    assert 0 < left_out < 20
+    monkeypatch.setattr(LGCN, "_is_left_out", lambda *_: False)
+    same_model, same_outputs = trained()
+    assert calls == 20
+    for one, other in zip(outputs, same_outputs, strict=True):
+        assert torch.equal(one, other)
+    for one, other in zip(model.parameters(), same_model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("options", [{"batch_norm": "running"}, {"adj_dropout": 0.1}])
+def test_an_lgcl_that_does_more_than_append_is_always_computed(
+    random_graph: RandomGraph, options: dict[str, object]
+) -> None:
+    graph, calls = random_graph(), []
+    model = LGCN(5, 3, num_layers=1, layer_dropout=0.9, **{"adj_dropout": 0.0, **options})
+    model.layers[0].register_forward_hook(lambda *_: calls.append(1))
+    for _ in range(8):
+        model(graph.x, graph)
+    assert len(calls) == 8
+
+
 def test_linear_embedding_sees_no_neighbours(random_graph: RandomGraph) -> None:
     graph = random_graph()
     model = LGCN(5, 3, embedding="linear").eval()

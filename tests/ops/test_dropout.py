@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from lgcn.ops.dropout import drop_rows, drop_whole, dropout
+from lgcn.ops.dropout import drop_rows, drop_whole, dropout, drops_whole, zeros_of
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -153,6 +153,34 @@ def test_what_is_dropped_as_a_whole_has_no_gradient() -> None:
         out = drop_whole(x, 0.5)
         out.sum().backward()
         assert torch.equal(x.grad, out.detach())
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_whether_all_is_dropped_is_known_beforehand(after: int) -> None:
+    x, seen = torch.ones(2, 3), []
+    for seed in range(20):
+        torch.manual_seed(seed)
+        for _ in range(after):
+            dropout(x, 0.5)
+        dropped, following = not drop_whole(x, 0.5).any(), torch.rand(3)
+        torch.manual_seed(seed)
+        start = torch.get_rng_state()
+        assert drops_whole(0.5, after) == dropped
+        if dropped:  # nothing has to be drawn any more
+            assert torch.equal(torch.rand(3), following)
+        else:
+            assert torch.equal(torch.get_rng_state(), start)
+        seen.append(bool(dropped))
+    assert 0 < sum(seen) < 20
+
+
+def test_zeros_of_parameters_have_a_gradient_of_zero() -> None:
+    x, weight = torch.randn(4, 3, requires_grad=True), torch.randn(2, 5, requires_grad=True)
+    out = zeros_of(x, 2, [weight])
+    assert torch.equal(out, torch.zeros(4, 2))
+    out.sum().backward()
+    assert x.grad is None
+    assert torch.equal(weight.grad, torch.zeros(2, 5))
 
 
 @pytest.mark.parametrize("drop", [drop_rows, drop_whole])

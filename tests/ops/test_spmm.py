@@ -27,7 +27,8 @@ def to_dense(
 @settings(max_examples=60)
 @given(
     types=st.sampled_from(TYPES),
-    shape=st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 40)),
+    # The CPU kernel takes 64 features of float32 at a time while there are as many.
+    shape=st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 140)),
     mean_degree=st.sampled_from((0.0, 1.0, 6.0)),
     seed=st.integers(0, 2**16),
 )

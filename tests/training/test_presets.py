@@ -38,7 +38,7 @@ NEUTRAL = {
     *("fanout", "with_replacement", "start_nodes", "optimizer", "decay_biases", "decay_layers"),
     *("max_steps", "evaluate_every", "class_weight", "metric", "threshold"),
     *("input_hops", "input_norm", "lgcl_dropout", "agreement_epochs", "recompute"),
-    *("edge_features", "directions"),
+    *("edge_features", "directions", "lr_schedule", "views_from", "early_stop"),
     "baselines",
 }
 

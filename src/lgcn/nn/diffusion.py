@@ -1,11 +1,14 @@
 """The mean over several propagation steps, followed by a linear map."""
 
+import torch
 from torch import Tensor
 
 from lgcn.graph.csr import CSR
 from lgcn.nn.edges import Edges
 from lgcn.nn.gcn_layer import GCNLayer
 from lgcn.nn.rows import Rows
+from lgcn.ops.diffusion import can_diffuse, diffuse
+from lgcn.ops.dropout import dropout as drop
 
 
 class Diffusion(GCNLayer):
@@ -42,13 +45,31 @@ class Diffusion(GCNLayer):
             raise ValueError(f"hops must be at least 0, got {hops}")
         self.hops = hops
 
-    def forward(self, x: Tensor, graph: Edges) -> Tensor:
-        self.check(x, graph)
-        adjacency = self.masked_adjacency(graph)
+    def forward(self, x: Tensor, graph: Edges, zeros: Tensor | None = None) -> Tensor:
+        """Propagates and maps.
+
+        Args:
+            x: Node features.
+            graph: The graph.
+            zeros: Columns of zeros that belong behind x. They stay zero, so they are not
+                propagated. (default: none)
+        """
+        if zeros is None:
+            self.check(x, graph)
+            return self.finish(self.spread(x, self.masked_adjacency(graph)))
+        total = self.spread(x, self.masked_adjacency(graph))
+        return self.finish(torch.cat([total, zeros], dim=1))
+
+    def spread(self, x: Tensor, adjacency: CSR) -> Tensor:
+        """The sum over 0 to K propagation steps."""
+        rowptr, col, value = adjacency.rowptr, adjacency.col, adjacency.values(x.dtype)
+        drops = self.training and self.adj_dropout > 0  # other entries in each step
+        if not drops and rowptr.numel() == x.size(0) + 1 and can_diffuse(value, x):
+            return diffuse(rowptr, col, value, x, self.hops)
         total = x
         for _ in range(self.hops):
             total = self.step(x, total, adjacency)
-        return self.finish(total)
+        return total
 
     def rows(self, x: Rows) -> Rows:
         x.check_width(self.in_channels)
@@ -82,7 +103,9 @@ class Diffusion(GCNLayer):
 
     def finish(self, total: Tensor) -> Tensor:
         """Applies the linear map to the mean, for all nodes or for a block of them."""
-        return self.transform(total / (self.hops + 1))
+        mean = total / (self.hops + 1)
+        weight, bias = self.linear_map()
+        return drop(mean, self.dropout, self.training, overwrite=True) @ weight + bias
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, hops={self.hops})"

@@ -18,6 +18,7 @@ from lgcn.nn.edges import Edges, GivenEdges, without_spare
 from lgcn.nn.grid_cnn import (
     KEEP_WIDTH,
     DepthwiseKernel,
+    GridDropout,
     SharedKernel,
     close,
     draw_weights,
@@ -455,6 +456,18 @@ class LGConv(MessageLayer):
             # The grid, and about as much of what was chosen and of what the convolutions make.
             values=3 * self.grid_values(1),
         )
+
+    @property
+    def dropouts(self) -> int | None:
+        """Calls of dropout in a forward pass in training mode, without return_selection.
+
+        `None` if that is not known: a CNN of the user may draw random numbers as well, and dropout
+        of edges draws others.
+        """
+        if self._own_cnn or self.adj_dropout > 0:
+            return None
+        rates = [m.p for m in self.cnn.modules() if isinstance(m, GridDropout)]
+        return sum(rate > 0 for rate in (self.dropout, *rates))
 
     def grid_values(self, num_rows: int) -> int:
         """Values in the grid of `num_rows` nodes.

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Identity, Module, ModuleList
 
 from lgcn.errors import UsageError
+from lgcn.graph import Graph
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.edges import Edges
@@ -17,7 +19,7 @@ from lgcn.nn.lg_conv import LGConv, Rank
 from lgcn.nn.message_layer import as_edges
 from lgcn.nn.propagated_embedding import PropagatedEmbedding
 from lgcn.nn.rows import Matrix, Rows, concat, row_wise
-from lgcn.ops.dropout import drop_rows, drop_whole
+from lgcn.ops.dropout import draws_on_cpu, drop_rows, drop_whole, drops_whole, zeros_of
 from lgcn.ops.k_largest import Zeros
 from lgcn.utils.choices import ACTIVATIONS
 
@@ -228,7 +230,12 @@ class LGCN(Module):
             edge_weight: Edge weights, if `edge_index` is a tensor. (default: all one)
         """
         edges = as_edges(self, x, edge_index, edge_weight)
-        scores: Tensor = self.classifier(self.embed(x, edges), edges)
+        h, zeros = self._parts(x, edges, -1)
+        scores: Tensor
+        if zeros is not None and isinstance(self.classifier, Diffusion):
+            scores = self.classifier(h, edges, zeros)
+        else:
+            scores = self.classifier(h if zeros is None else concat(h, zeros), edges)
         return scores
 
     def embed(
@@ -252,18 +259,45 @@ class LGCN(Module):
 
     def _embed(self, x: Matrix, graph: Edges, layer: int) -> Matrix:
         """The layers up to an LGCL, computed (for a tensor) or described (for rows)."""
+        h, zeros = self._parts(x, graph, layer)
+        out: Matrix = h if zeros is None else concat(h, zeros)
+        return out
+
+    def _parts(self, x: Matrix, graph: Edges, layer: int) -> tuple[Any, Tensor | None]:
+        """What `_embed` gives, without the zeros of the last LGCL if it is left out; and these."""
         h: Any = self.embedding(x, graph)
         if not isinstance(self.embedding, PropagatedEmbedding):  # which has done both
             h = self.activate(h)
             if self.training:
                 h = drop_rows(h, self.node_dropout)
+        zeros: Tensor | None = None
         for lgcl, norm in self.lgcls(layer):
+            h, zeros = h if zeros is None else concat(h, zeros), None
+            if self._is_left_out(h, graph, lgcl, norm):
+                zeros = zeros_of(h, lgcl.out_channels, lgcl.parameters())
+                continue
             new = self.activate(norm(lgcl(h, graph)))
             if self.training:
                 new = drop_whole(new, self.layer_dropout)
             h = concat(h, new)
-        out: Matrix = h
-        return out
+        return h, zeros
+
+    def _is_left_out(self, h: Matrix, graph: Edges, lgcl: Module, norm: Module) -> bool:
+        """Whether an LGCL need not be computed, since all that it appends would be dropped.
+
+        That is known beforehand on the CPU, if it is known how many random numbers the LGCL draws.
+        Gradients and all later random numbers are those of an LGCL that is computed and dropped.
+        """
+        if not self.training or self.layer_dropout == 0 or not isinstance(lgcl, LGConv):
+            return False
+        if not isinstance(h, Tensor) or not draws_on_cpu(h) or not isinstance(graph, Graph):
+            return False
+        draws = lgcl.dropouts
+        if draws is None or not isinstance(norm, Identity):  # a norm keeps statistics
+            return False
+        if torch.is_autocast_enabled("cpu"):  # dropout of a narrower type draws other numbers
+            return False
+        return drops_whole(self.layer_dropout, after=draws)
 
     def rows(self, x: Rows, *, layer: int | None = None) -> Rows:
         """How blocks of rows are computed, see `lgcn.nn.layerwise.layerwise`.

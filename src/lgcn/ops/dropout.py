@@ -2,6 +2,7 @@
 
 # mypy: disable-error-code="untyped-decorator"
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def dropout(x: Tensor, p: float, training: bool = True, *, overwrite: bool = Fal
         kept = torch.empty(x.shape, dtype=torch.bool, device=x.device)
         _draw_kept(kept, p)
         return torch.where(kept, x / (1 - p) if p < 1 else x, 0.0)
-    if not _has_kernel(x) or torch._C._are_functorch_transforms_active():
+    if not draws_on_cpu(x):
         return torch_dropout(x, p)
     overwrite = overwrite and x.is_contiguous()
     dropped: Tensor = _Dropout.apply(x, p, _seed(), overwrite)  # type: ignore[no-untyped-call]
@@ -57,7 +58,10 @@ def torch_dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     return masked
 
 
-def _has_kernel(x: Tensor) -> bool:
+def draws_on_cpu(x: Tensor) -> bool:
+    """Whether `dropout` draws one number on the CPU for all of x, the seed of its kernel."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
     return x.is_cpu and x.dtype in (torch.float32, torch.float64)
 
 
@@ -74,6 +78,22 @@ def drop_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
 def drop_whole(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Sets all of x to zero with probability p, otherwise scales it by 1 / (1 - p)."""
     return _drop_parts(x, p, training, ())
+
+
+def drops_whole(p: float, after: int) -> bool:
+    """Whether `drop_whole` would drop a tensor on the CPU, after so many calls of `dropout`.
+
+    If so, their random numbers are used up, as if they had been called: what they would compute is
+    not needed. Otherwise no number is used up.
+    """
+    generator = current_generator(torch.device("cpu")) or torch.default_generator
+    before = generator.get_state()
+    for _ in range(after):
+        _seed()
+    kept = torch.rand((), generator=generator) >= p
+    if kept:
+        generator.set_state(before)
+    return not kept
 
 
 def _drop_parts(x: Tensor, p: float, training: bool, parts: tuple[int, ...]) -> Tensor:
@@ -106,6 +126,28 @@ def _draw_kept(kept: Tensor, p: float) -> None:
 @torch.library.custom_op("lgcn::draw_uniform", mutates_args=("numbers",))
 def _draw_uniform(numbers: Tensor) -> None:
     numbers.uniform_(generator=current_generator(numbers.device))
+
+
+def zeros_of(x: Tensor, width: int, parameters: Iterable[Tensor]) -> Tensor:
+    """Columns of zeros, one row per row of x, as if computed from parameters and dropped.
+
+    The parameters then have gradients of zero. Without any, an optimiser would leave them out.
+    """
+    zeros: Tensor = _Zeros.apply(x, width, *parameters)  # type: ignore[no-untyped-call]
+    return zeros
+
+
+class _Zeros(torch.autograd.Function):
+    """Columns of zeros with the gradient of a computation that was dropped: zero."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, width: int, *parameters: Tensor) -> Tensor:
+        ctx.save_for_backward(*parameters)
+        return x.new_zeros(x.size(0), width)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *map(torch.zeros_like, ctx.saved_tensors)
 
 
 class _Masked(torch.autograd.Function):

@@ -48,10 +48,15 @@ def _check(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> None:
         )
 
 
-@torch.library.custom_op("lgcn::spmm", mutates_args=())
-def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+def check_factors(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> None:
+    """Raises ValueError if these cannot be multiplied; kernels rely on it."""
     _check(rowptr, col, value, dense)
     check_range(rowptr, col, dense.size(0))
+
+
+@torch.library.custom_op("lgcn::spmm", mutates_args=())
+def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
+    check_factors(rowptr, col, value, dense)
     out: Tensor = backend(dense).spmm(rowptr, col, value, dense)
     return out
 

@@ -560,6 +560,11 @@ class OptimisationSettings(Group):
         "adam", description="the optimiser; nadam is the released program's"
     )
     lr: float = Field(0.02, ge=0, description="learning rate")
+    lr_schedule: Literal["constant", "cosine", "one_cycle"] = Field(
+        "constant",
+        description="the learning rate over max_epochs: constant; falling to zero (cosine); or "
+        "rising to lr in the first fifth, then falling to zero (one_cycle)",
+    )
     weight_decay: float = Field(
         0.002, ge=0, description="L2 factor lambda, on half the squared norm"
     )
@@ -567,6 +572,9 @@ class OptimisationSettings(Group):
     decay_layers: Literal["all", "first"] = Field("all", description="layers that L2 is applied to")
     views: int = Field(
         2, ge=1, le=MAX_PARTS, description="passes per step, each with its own dropout"
+    )
+    views_from: Int = Field(
+        1, ge=1, description="epoch from which on steps have all views; before it, they have one"
     )
     agreement: float = Field(1.0, ge=0, description="weight of the views' agreement on all nodes")
     agreement_epochs: Int = Field(
@@ -583,7 +591,12 @@ class OptimisationSettings(Group):
     max_epochs: Int = Field(300, ge=1, description="epochs at most")
     max_steps: Int | None = Field(None, ge=1, description="optimiser steps at most")
     patience: Int = Field(
-        100, ge=1, description="epochs without a better validation score before stopping"
+        100, ge=1, description="epochs without progress on validation nodes before stopping"
+    )
+    early_stop: Literal["patience", "trend"] = Field(
+        "patience",
+        description="what progress is: a better validation score (patience); or a better smoothed "
+        "score or loss, so that one lucky epoch does not count (trend)",
     )
 
 

@@ -19,6 +19,7 @@ from lgcn.sampling.batches import BatchLoader
 from lgcn.training.checkpoints import checkpoint_of, restore, save, share_checkpoint
 from lgcn.training.data import Loader, TrainingData
 from lgcn.training.divergence import check_finite
+from lgcn.training.early_stop import EarlyStop
 from lgcn.training.evaluation import SplitScores
 from lgcn.training.interrupts import stop_request
 from lgcn.training.model_spec import ModelSpec
@@ -130,7 +131,9 @@ def train(
             on_start(data.describe(given), settings.sampling.training == "whole")
         started, saved = time.monotonic() - state.seconds, time.monotonic()
 
-        while not (_at_the_limit(state, settings) or _out_of_patience(state, settings)):
+        early = EarlyStop(settings.optimisation, scoring.greater_is_better)
+        early.replay(state.history, state.best_epoch)
+        while not (_at_the_limit(state, settings) or (state.history and early.is_due(state.epoch))):
             epoch = state.epoch + 1
             if state.history and _on_any(_past(deadline), workers):
                 break
@@ -138,6 +141,7 @@ def train(
             # Train on all batches.
             epoch_started = stop.epoch_started = time.perf_counter()
             steps_left = _steps_left(state, settings)
+            step.begin_epoch(epoch, state.steps)
             total, steps, waited = _train_epoch(model, step, loader, epoch, steps_left)
             total = workers.sum(total, "the loss of the epoch")
             train_loss = float(total) / max(steps, 1)  # the only wait for the device in an epoch
@@ -154,8 +158,11 @@ def train(
                 val_loss = scores["val"]["loss"]
                 check_finite("validation loss", val_loss, epoch, data.graph, settings, run)
                 entry = _history_entry(epoch, train_loss, scores)
-                if state.record(entry, greater_is_better=scoring.greater_is_better):
+                better = state.record(entry, greater_is_better=scoring.greater_is_better)
+                if better:
                     best = _copy_weights(model)
+                early.add(entry, better=better)
+                state.progress_epoch = early.progress_epoch
             if on_epoch is not None:
                 on_epoch(state)
 
@@ -197,7 +204,12 @@ def train_epochs(graph: Graph, settings: Settings, epochs: int) -> Module:
     """
     data = TrainingData(graph, settings)
     model, _, loader, step = _prepare(data, pick_device(data.settings.hardware.device))
-    losses = [_train_epoch(model, step, loader, epoch)[0] for epoch in range(1, epochs + 1)]
+    losses, steps = [], 0
+    for epoch in range(1, epochs + 1):
+        step.begin_epoch(epoch, steps)
+        loss, done, _ = _train_epoch(model, step, loader, epoch)
+        losses.append(loss)
+        steps += done
     for epoch, loss in enumerate(torch.stack(losses).tolist() if losses else [], start=1):
         check_finite("loss", loss, epoch, data.graph, data.settings)
     return model
@@ -229,7 +241,6 @@ def _train_epoch(
         waiting for batches.
     """
     model.train()
-    step.begin_epoch(epoch)
     total = torch.zeros((), device=step.device)
     steps, waited = 0, 0.0
     with contextlib.closing(step.batches(loader, epoch)) as batches:
@@ -264,12 +275,6 @@ def _on_any(value: bool, workers: Workers) -> bool:
 def _steps_left(state: State, settings: Settings) -> int | None:
     max_steps = settings.optimisation.max_steps
     return None if max_steps is None else max(0, max_steps - state.steps)
-
-
-def _out_of_patience(state: State, settings: Settings) -> bool:
-    """Early stopping: the best validation score is too many epochs ago."""
-    waited = state.epoch - state.best_epoch
-    return bool(state.history) and waited >= settings.optimisation.patience
 
 
 def _history_entry(epoch: int, train_loss: float, scores: SplitScores) -> dict[str, Any]:

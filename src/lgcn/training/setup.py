@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 from torch.optim import Adam, Optimizer
 
@@ -107,4 +108,7 @@ def make_optimizer(model: Module, settings: Settings) -> Optimizer:
         return Nadam(groups, lr=chosen.lr)
     # fused: one kernel updates all weights. capturable: steps are counted on the device.
     on_gpu = any(p.is_cuda for p in weights)
-    return Adam(groups, lr=chosen.lr, fused=True, capturable=on_gpu)
+    lr: float | Tensor = chosen.lr
+    if on_gpu and chosen.lr_schedule != "constant":
+        lr = torch.tensor(chosen.lr, device=weights[0].device)  # a CUDA graph reads it there
+    return Adam(groups, lr=lr, fused=True, capturable=on_gpu)

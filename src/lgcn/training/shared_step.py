@@ -71,8 +71,8 @@ class SharedStep(Step):
             self._add_gradient(None, 0.0, True)
             optimizer.zero_grad()
 
-    def begin_epoch(self, epoch: int) -> None:
-        super().begin_epoch(epoch)
+    def begin_epoch(self, epoch: int, steps: int = 0) -> None:
+        super().begin_epoch(epoch, steps)
         self.epoch = epoch
 
     def __call__(self, source: Any) -> Tensor | None:

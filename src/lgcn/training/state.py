@@ -18,6 +18,7 @@ class State:
     epoch: int = 0  # epochs done
     steps: int = 0  # optimiser steps done
     best_epoch: int = 0
+    progress_epoch: int = 0  # from where on early stopping counts
     best_val_score: float = -1.0
     best_val_loss: float = float("inf")
     released_val_score: float = -1.0

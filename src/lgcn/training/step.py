@@ -18,6 +18,7 @@ from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
+from lgcn.training.schedule import learning_rate, set_learning_rate, views_of
 from lgcn.training.settings import Settings
 from lgcn.utils.generators import Generators, drawing_from, random_seed
 from lgcn.utils.out_of_memory import needs_memory
@@ -67,6 +68,7 @@ class Step:
             raise UsageError("precision=bfloat16 is for GPUs, got device cpu: use float32")
         # A tensor, because a CUDA graph replays the Python numbers that it was captured with.
         self.agreement_weight = torch.zeros((), device=device)
+        self.views = settings.optimisation.views
         self.stream: CudaStream | None = None
         if device.type == "cuda":
             self.stream = CudaStream(device, self.generators)
@@ -76,14 +78,32 @@ class Step:
         self._padded: tuple[PaddedBatch, Batch] | None = None
         self._kept: dict[int, Batch] = {}
 
-    def begin_epoch(self, epoch: int) -> None:
-        """Seeds the generators, and sets the weight of the agreement, which grows with epochs."""
+    def begin_epoch(self, epoch: int, steps: int = 0) -> None:
+        """Seeds the generators, and sets what changes with epochs.
+
+        That is the learning rate, the number of views, and the weight of their agreement.
+
+        Args:
+            epoch: The epoch, from 1 on.
+            steps: Steps done before it. (default: 0)
+        """
         # One seed per epoch instead of one stream: a resumed run needs no generator state.
         self.generators.manual_seed(random_seed(self.settings.seed, epoch))
         chosen = self.settings.optimisation
+        set_learning_rate(self.optimizer, learning_rate(chosen, epoch - 1, steps))
+        views = views_of(chosen, epoch)
+        if views != self.views:
+            self.views = views
+            for batch in self._batches():  # what was captured has another number of views
+                batch.capture = Capture()
         if chosen.agreement:
             weight = agreement_weight(chosen.agreement, epoch, chosen.agreement_epochs)
             self.agreement_weight.fill_(weight)
+
+    def _batches(self) -> "list[Batch]":
+        """The batches whose steps may have been captured."""
+        padded = [] if self._padded is None else [self._padded[1]]
+        return [*self._kept.values(), *padded]
 
     def batches(self, loader: Any, epoch: int) -> Generator[Any]:
         """The batches of an epoch, prepared for this step in the threads of the loader."""
@@ -165,7 +185,7 @@ class Step:
         views, extra = [], []
         autocast = torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast)
         with autocast, counting_rows(batch.share):
-            for _ in range(self.settings.optimisation.views):
+            for _ in range(self.views):
                 views.append(self.forward(batch.graph.x, batch.graph).float())
                 if self.take_extra_loss is not None:  # now, before the next view replaces it
                     extra.append(self.take_extra_loss().float())
@@ -180,7 +200,7 @@ class Step:
         scored = views if nodes is None else [view.index_select(0, nodes) for view in views]
         losses = [metrics.loss(view, batch.y, batch.weight) for view in scored]
         loss = torch.stack(losses).mean()
-        if chosen.agreement:
+        if chosen.agreement and self.views > 1:
             if batch.y.dim() == 1 and batch.y.is_floating_point():  # a regression
                 apart = deviation(views, batch.share)
             else:

@@ -32,8 +32,9 @@ ADVICE_WHOLE = {"shell": "--set training=subgraph", "python": 'training="subgrap
 
 
 def last_epoch(state: State, max_epochs: int, patience: int) -> int:
-    """The last epoch if the validation score does not improve any more."""
-    return max(state.epoch, min(max_epochs, max(state.best_epoch, 1) + patience))
+    """The last epoch if validation does not improve any more."""
+    since = state.progress_epoch or max(state.best_epoch, 1)
+    return max(state.epoch, min(max_epochs, since + patience))
 
 
 def scores(state: State) -> str:

@@ -33,6 +33,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "nadam": {"optimizer": "nadam"},
     "every other epoch": {"evaluate_every": 2},
     "patience": {"lr": 0.0, "patience": 3},
+    "trend": {"lr": 0.0, "patience": 3, "early_stop": "trend"},
+    "schedule": {"lr_schedule": "one_cycle"},
+    "views": {"views": 2, "agreement": 1.0, "views_from": 4},
 }
 
 

@@ -225,18 +225,46 @@ def k_largest_grad_weight(
 
 def spmm(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
     """See `lgcn.ops.reference.spmm`."""
-    starts, channels = _array(rowptr), dense.size(1)
-    out = torch.empty(rowptr.numel() - 1, channels, dtype=compute_dtype(dense.dtype))
+    out = torch.empty(rowptr.numel() - 1, dense.size(1), dtype=compute_dtype(dense.dtype))
+    _spmm_into(out, rowptr, col, value, dense)
+    return out.to(dense.dtype)
+
+
+def _spmm_into(out: Tensor, rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> None:
+    starts = _array(rowptr)
     kernels.spmm(
         starts,
         _array(col),
         _float_array(value),
         _float_array(dense).reshape(-1),
-        channels,
+        dense.size(1),
         _chunks(starts),
         out.view(-1).numpy(),
     )
-    return out.to(dense.dtype)
+
+
+def diffuse(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, hops: int) -> Tensor:
+    """See `lgcn.ops.diffusion.diffuse`. Two matrices take turns."""
+    x = x.detach().contiguous()
+    total, out, spare = x, torch.empty_like(x), torch.empty_like(x)
+    for _ in range(hops):
+        _spmm_into(out, rowptr, col, value, total)
+        out += x
+        total, out, spare = out, spare, out
+    return total.clone() if total is x else total
+
+
+def diffuse_grad(rowptr: Tensor, col: Tensor, value: Tensor, grad: Tensor, hops: int) -> Tensor:
+    """The gradient of `diffuse`: added up in the order of a chain of products and sums."""
+    columns = transpose(rowptr, col, grad.size(0))
+    value = value.index_select(0, columns.entry)
+    power = grad.detach().contiguous()
+    total, out, spare = power.clone(), torch.empty_like(power), torch.empty_like(power)
+    for _ in range(hops):
+        _spmm_into(out, columns.colptr, columns.row, value, power)
+        total += out
+        power, out, spare = out, spare, out
+    return total
 
 
 def spmm_grad_value(grad: Tensor, rowptr: Tensor, col: Tensor, dense: Tensor) -> Tensor:
