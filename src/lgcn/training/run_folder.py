@@ -510,10 +510,6 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# Of settings whose default is not what was done before they came: what was done.
-DONE_BEFORE: Mapping[str, Any] = {"early_stop": "patience"}
-
-
 def _stored_settings(record: Mapping[str, Any]) -> Settings:
     """The settings in run.json, checked."""
     if "settings" in record:
@@ -521,7 +517,6 @@ def _stored_settings(record: Mapping[str, Any]) -> Settings:
     # Files of earlier versions have flat settings, also those of models that were not used.
     flat = dict(record["config"])
     flat["preset"] = flat.pop("recipe", None)
-    flat = {**DONE_BEFORE, **flat}
     own = {*flat_names(flat.get("model", "lgcn")), *Settings.model_fields}
     return Settings.create(**{name: flat[name] for name in flat if name in own})
 
@@ -529,14 +524,13 @@ def _stored_settings(record: Mapping[str, Any]) -> Settings:
 def _with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Stored settings, with the defaults of those that came after the run.
 
-    New settings change nothing by their defaults, but for those of `DONE_BEFORE`. A preset may give
-    them other values now, or build another network.
+    New settings change nothing by their defaults. A preset may give them other values now, or build
+    another network.
     """
     filled = dict(stored)
     for group, cls in groups_of(stored["model"]["name"]).items():
         if group in stored:
             fields = cls.model_fields.items()
             usual = {name: field.default for name, field in fields if not field.is_required()}
-            before = {name: value for name, value in DONE_BEFORE.items() if name in usual}
-            filled[group] = {**usual, **before, **stored[group]}
+            filled[group] = {**usual, **stored[group]}
     return filled
