@@ -61,7 +61,9 @@ def test_blocks_of_rows_give_the_same(
         heights = []
         select = LGConv.select
         monkeypatch.setattr(
-            LGConv, "select", lambda *given: heights.append(len(given[2])) or select(*given)
+            LGConv,
+            "select",
+            lambda *given, **named: heights.append(len(given[2])) or select(*given, **named),
         )
         blocks = conv(graph.x, graph)
     assert sum(heights) == 50

@@ -37,7 +37,7 @@ def count(run: Callable[[], object]) -> Counts:
         - **operators:** calls of torch's operators by name, also those within our operators
         - **kernels:** calls of Numba's kernels by name
         - **waits:** calls that read numbers from a tensor, for which a GPU is waited for
-        - **allocations, bytes, peak_bytes:** memory that operators return: how often, how much in
+        - **allocations, bytes, peak_bytes:** memory of operators' results: how often, how much in
           all, and how much of it at a time
         - **kept_bytes:** what autograd keeps for the backward pass at a time, inputs included
     """
@@ -61,7 +61,7 @@ def count(run: Callable[[], object]) -> Counts:
 
 
 class _Memory:
-    """Storages by what is known to be alive."""
+    """Sizes of what is alive."""
 
     def __init__(self) -> None:
         self.sizes: Counter[int] = Counter()
@@ -87,6 +87,7 @@ class _Counting(TorchDispatchMode):
         self.kernels: Counter[str] = Counter()
         self.waits: Counter[str] = Counter()
         self.memory = _Memory()
+        self.arrays: set[int] = set()  # addresses of NumPy's
         self._within = False  # an operator, where the mode does not hold
 
     @contextlib.contextmanager
@@ -99,6 +100,7 @@ class _Counting(TorchDispatchMode):
                 stack.enter_context(patch.object(Tensor, name, counted))
             call = self._counted_kernel(CPUDispatcher.__call__)
             stack.enter_context(patch.object(CPUDispatcher, "__call__", call))
+            stack.enter_context(patch.object(launch, "_empty", self._counted_array(launch._empty)))
             for name, function in inspect.getmembers(launch, inspect.isfunction):
                 if function.__module__ == launch.__name__ and not name.startswith("_"):
                     stack.enter_context(patch.object(launch, name, self._inside(function)))
@@ -119,9 +121,9 @@ class _Counting(TorchDispatchMode):
             self._within = before
         given = {_key(tensor) for tensor in _tensors((args, kwargs))}
         for tensor in _tensors(out):
-            key = _key(tensor)
-            if key not in given and key not in self.memory.sizes:
-                storage = tensor.untyped_storage()
+            key, storage = _key(tensor), tensor.untyped_storage()
+            known = key in given or key in self.memory.sizes
+            if not known and storage.data_ptr() not in self.arrays:
                 self.memory.add(key, storage.nbytes())
                 weakref.finalize(storage, self.memory.free, key)
         return out
@@ -140,6 +142,23 @@ class _Counting(TorchDispatchMode):
             return call(kernel, *args, **kwargs)
 
         return counted
+
+    def _counted_array(self, empty: Callable[..., Any]) -> Callable[..., Any]:
+        """Arrays that become results; as such they are not counted a second time."""
+
+        def counted(*args: Any) -> Any:
+            array = empty(*args)
+            address = array.ctypes.data
+            self.memory.add(-address, array.nbytes)
+            self.arrays.add(address)
+            weakref.finalize(array.base, self._free_array, address)
+            return array
+
+        return counted
+
+    def _free_array(self, address: int) -> None:
+        self.arrays.remove(address)
+        self.memory.free(-address)
 
     def _inside(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function of our operators, within which the mode holds again."""

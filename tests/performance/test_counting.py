@@ -81,8 +81,10 @@ def test_kernels_and_what_our_operators_do_inside_are_counted() -> None:
         "ops.cpu.kernels.row_chunks": 1,
     }
     assert counts["operators"]["lgcn::k_largest"] == 1
-    # In float32: the features, and the values before they are bfloat16 again.
-    assert counts["bytes"] >= 4 * data.num_nodes * CHANNELS + 2 * data.num_nodes * CHANNELS * K
+    # The features in float32; the values in float32, then in bfloat16; and one byte for each place.
+    size = data.num_nodes * CHANNELS
+    assert counts["bytes"] == 4 * size + (4 + 2 + 1) * size * K
+    assert counts["allocations"] == 4
 
 
 def test_counts_depend_neither_on_the_run_nor_on_threads() -> None:

@@ -5,6 +5,7 @@ Weights have the names and shapes of `torch.nn.Conv1d`.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,6 +41,17 @@ class GridCNN(Sequential):
             out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
             return out
         return grid_convolution(x, *self.folded())
+
+    def prepared(self) -> Callable[[Tensor], Tensor]:
+        """This function of a grid, for many grids in turn without gradients.
+
+        What depends on the weights alone is computed here, once.
+        """
+        drops = self.training and any(isinstance(m, Dropout) and m.p > 0 for m in self)
+        if drops or not self._is_linear():
+            return self
+        weight, bias = self.folded()
+        return partial(_product, matrix=convolution_matrix(weight, weight.size(2)), bias=bias)
 
     def folded(self) -> tuple[Tensor, Tensor]:
         """Weight [D, C, k + 1] and bias of one convolution that equals all of them in sequence."""
@@ -270,6 +282,12 @@ def grid_convolution(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     flat = x.transpose(1, 2).reshape(num_nodes, positions * in_channels)
     out = flat @ matrix if bias is None else torch.addmm(bias.repeat(steps), flat, matrix)
     return out.view(num_nodes, steps, out_channels).transpose(1, 2)
+
+
+def _product(x: Tensor, matrix: Tensor, bias: Tensor) -> Tensor:
+    """The convolution over all positions, given its `convolution_matrix`."""
+    flat = x.transpose(1, 2).reshape(x.size(0), -1)
+    return torch.addmm(bias, flat, matrix).unsqueeze(2)
 
 
 def _as_product(x: Tensor, weight: Tensor, steps: int) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from lgcn.nn.edges import Edges, GivenEdges, without_spare
 from lgcn.nn.grid_cnn import (
     KEEP_WIDTH,
     DepthwiseKernel,
+    GridCNN,
     GridDropout,
     SharedKernel,
     close,
@@ -30,6 +32,7 @@ from lgcn.nn.recompute import NoRandomNumbers, by_blocks, recomputed, repeats
 from lgcn.nn.rows import AdjacencyOptions, Rows
 from lgcn.ops import spmm
 from lgcn.ops.blocks import RowBlock, row_blocks_of
+from lgcn.ops.cpu.launch import Overwritten
 from lgcn.ops.dropout import dropout as drop
 from lgcn.ops.k_largest import (
     Zeros,
@@ -37,12 +40,15 @@ from lgcn.ops.k_largest import (
     k_largest_grid_chosen,
     k_largest_grid_from,
     k_largest_grid_values,
+    k_largest_grid_within,
 )
 
 Rank = Literal["raw", "normalized"]
 
-# Values of the grid that are held at a time if no gradient needs all of them: 128 MB in float32.
-MAX_GRID = 2**25
+# Values of the grid that are held at a time if no gradient needs all of them: 2 MB in float32,
+# which stay in the caches from the selection to the convolution. So do the neighbours' features,
+# which the mean reads as well. Smaller blocks cost more in calls than they gain.
+MAX_GRID = 2**19
 # On a GPU: 1 GB, or a part of its memory. A block costs some twenty launches there, whatever its
 # size.
 MAX_GRID_GPU = 2**28
@@ -278,7 +284,12 @@ class LGConv(MessageLayer):
         return {"normalize": self.rank == "normalized", "self_loops": self.self_loops}
 
     def select(
-        self, source: Tensor, own: Tensor | None, adjacency: CSR, mask: Tensor | None = None
+        self,
+        source: Tensor,
+        own: Tensor | None,
+        adjacency: CSR,
+        mask: Tensor | None = None,
+        memory: Overwritten | None = None,
     ) -> Tensor:
         """Makes the grid [N, k + 1, C]: own features, then the k largest of the neighbours.
 
@@ -289,13 +300,16 @@ class LGConv(MessageLayer):
             own: Features of the nodes themselves; `None` for zeros.
             adjacency: The rows of the nodes; its columns number the rows of `source`.
             mask: Factor of the values of each entry of `adjacency`. (default: none)
+            memory: Where the grid is made, until the next one is; without gradients, on a CPU.
+                (default: new memory)
         """
         if mask is None and self._selects_and_sums(source, own, adjacency):
             grid = self.select_values(source, own, adjacency)
             return drop(grid, self.dropout, self.training, overwrite=True)
         source, own, adjacency, last = self._ranked(source, own, adjacency, mask)
         rowptr, col, weight = adjacency
-        grid = k_largest_grid(
+        make = k_largest_grid if memory is None else partial(k_largest_grid_within, memory)
+        grid = make(
             source, own, rowptr, col, self.k, edge_weight=weight, zeros=self.zeros, last=last
         )
         return drop(grid, self.dropout, self.training, overwrite=True)  # nobody else holds it
@@ -397,18 +411,34 @@ class LGConv(MessageLayer):
             weights = spmm(rowptr, col, weight.abs().to(source.dtype), ones)
         return torch.where(weights == 0, 1, weights)
 
-    def convolve(self, grid: Tensor, parameters: Mapping[str, Tensor] | None = None) -> Tensor:
+    def prepared(self) -> Callable[[Tensor], Tensor]:
+        """The CNN for many grids in turn, without gradients; itself if a grid may outlive its turn.
+
+        A module of your own and hooks may keep what they are called with.
+        """
+        cnn = self.cnn
+        if self._own_cnn or cnn._forward_hooks or cnn._forward_pre_hooks:
+            return cnn
+        return cnn.prepared() if isinstance(cnn, GridCNN) else cnn.forward
+
+    def convolve(
+        self,
+        grid: Tensor,
+        parameters: Mapping[str, Tensor] | None = None,
+        cnn: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
         """Applies the 1-D CNN over the positions of the grid, [N, k + 1, C] to [N, D].
 
         Args:
             grid: The grid.
             parameters: What to use in place of the CNN's parameters. (default: those)
+            cnn: What `prepared` gave. (default: the CNN)
         """
         out: Tensor
         if parameters:
             out = functional_call(self.cnn, dict(parameters), (grid.transpose(1, 2),))
         else:
-            out = self.cnn(grid.transpose(1, 2))
+            out = (cnn or self.cnn)(grid.transpose(1, 2))
         num_nodes = grid.size(0)
         if out.shape == (num_nodes, self.out_channels, 1):
             out = out.squeeze(2)

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from lgcn.graph.csr import CSR
 from lgcn.ops.blocks import RowBlock
+from lgcn.ops.cpu.launch import Overwritten
 from lgcn.ops.k_largest import add_grad_x, grad_weight
 from lgcn.ops.reference import compute_dtype
 
@@ -70,10 +71,12 @@ def by_blocks(
     if len(blocks) == 1:
         return conv.convolve(conv.select(source, own, adjacency))
     out: Tensor | None = None
+    cnn = conv.prepared()
+    memory = Overwritten() if source.is_cpu and cnn is not conv.cnn else None
     for block in blocks:
         own_rows = None if own is None else block.rows(own)
         rows = CSR(block.rowptr, block.col, block.entries(adjacency.weight))
-        part = conv.convolve(conv.select(source, own_rows, rows))
+        part = conv.convolve(conv.select(source, own_rows, rows, memory=memory), cnn=cnn)
         if out is None:  # in one piece from the start: to join the parts would take as much again
             out = part.new_empty(blocks[-1].stop, part.size(1))
         block.rows(out).copy_(part)

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from lgcn.ops import plain, reference
 from lgcn.ops.backend import backend
+from lgcn.ops.cpu import launch as cpu
+from lgcn.ops.cpu.launch import Overwritten
 from lgcn.ops.structure import (
     FLOAT_DTYPES,
     INDEX_DTYPES,
@@ -104,6 +106,32 @@ def k_largest_grid(
     if own is None:
         own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
     return _values(x, rowptr, col, k, edge_weight, zeros, own, last)
+
+
+def k_largest_grid_within(
+    memory: Overwritten,
+    x: Tensor,
+    own: Tensor | None,
+    rowptr: Tensor,
+    col: Tensor,
+    k: int,
+    *,
+    edge_weight: Tensor | None = None,
+    zeros: Zeros = "pad",
+    last: Tensor | None = None,
+) -> Tensor:
+    """As `k_largest_grid` on a CPU, in memory that the next call overwrites.
+
+    No gradients flow through it, and nothing can trace it.
+    """
+    if own is None:
+        own = x.new_zeros(rowptr.numel() - 1, *x.shape[1:])
+    bits = _position_bits(rowptr, col)
+    _check(x, rowptr, col, k, edge_weight, bits, own, last)
+    check_range(rowptr, col, x.size(0))
+    compete = zeros == "compete"
+    grid, _ = cpu.k_largest(x, rowptr, col, k, edge_weight, compete, bits, own, last, memory)
+    return grid
 
 
 def k_largest_grid_from(

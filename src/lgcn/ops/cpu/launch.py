@@ -44,6 +44,25 @@ def _empty(shape: tuple[int, ...], dtype: Any) -> Any:
     return buffer[start : start + size].view(dtype).reshape(shape)
 
 
+class Overwritten:
+    """Memory for the results of a call, until the next call overwrites them.
+
+    It stays in the caches, and its pages are mapped once. It is for callers that are done with one
+    block of rows before they select the next.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[Any, Any] = {}
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """As `_empty`, with one buffer for each dtype."""
+        size = math.prod(shape)
+        buffer = self._buffers.get(dtype)
+        if buffer is None or buffer.size < size:
+            buffer = self._buffers[dtype] = _empty((size,), dtype)
+        return buffer[:size].reshape(shape)
+
+
 def _weight_array(edge_weight: Tensor | None, like: Any) -> Any:
     return np.empty(0, like.dtype) if edge_weight is None else _float_array(edge_weight)
 
@@ -76,8 +95,9 @@ def k_largest(
     position_bits: int = 32,
     own: Tensor | None = None,
     last: Tensor | None = None,
+    memory: Overwritten | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """See `lgcn.ops.reference.k_largest`."""
+    """See `lgcn.ops.reference.k_largest`. The results are in `memory`, if it is given."""
     if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
         values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own, last)
         return values, neighbor_at(position, rowptr, col)
@@ -85,8 +105,9 @@ def k_largest(
     integer = np.int32 if features.itemsize == 4 else np.int64
     num_rows, channels = rowptr.numel() - 1, x.size(1)
     others = [other for other in (own, last) if other is not None]
-    values = _empty((num_rows, len(others) + k, channels), features.dtype)
-    chosen = _empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
+    empty = _empty if memory is None else memory.empty
+    values = empty((num_rows, len(others) + k, channels), features.dtype)
+    chosen = empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
     if values.size == 0:  # a loop over a large k would take its time
         return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
     with _needs_memory(k):
