@@ -12,6 +12,7 @@ from pathlib import Path
 
 RESULTS = Path("benchmarks/results")
 CPU_ONLY = (
+    "own_epoch",
     "subgraph",
     "profile_epoch",
     "tables",
