@@ -19,6 +19,7 @@ from benchmarks.ratios import ratios, worse
 from benchmarks.report_tables import number
 
 CPU_ONLY = (
+    "own_epoch",
     "subgraph",
     "first_command",
     "profile_epoch",

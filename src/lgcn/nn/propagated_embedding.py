@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lgcn.graph.csr import CSR
 from lgcn.nn.batch_norm import BatchNorm
 from lgcn.nn.diffusion import Diffusion
 from lgcn.nn.edges import Edges
@@ -73,23 +72,17 @@ class PropagatedEmbedding(Diffusion):
             if norm is not None:  # there is none yet while the base class is made
                 norm.reset_parameters()
 
-    def forward(self, x: Tensor, graph: Edges) -> Tensor:
+    # The first layer: no LGCL before it leaves columns of zeros.
+    def forward(self, x: Tensor, graph: Edges) -> Tensor:  # type: ignore[override]
         self.check(x, graph)
         adjacency = self.masked_adjacency(graph)
         if not self.training:
-            return self.finish(self._diffuse(self.transform(x), adjacency))
+            return self.finish(self.spread(self.transform(x), adjacency))
         x = x.to_dense() if x.layout == torch.sparse_csr else x
-        x = self._diffuse(drop_rows(x, self.node_dropout), adjacency)
+        x = self.spread(drop_rows(x, self.node_dropout), adjacency)
         x = x * (self.scale / (self.hops + 1))
         x = x if self.input_norm is None else self.input_norm(x)
         return self._after(drop(x, self.dropout) @ self.weight + self.bias)
-
-    def _diffuse(self, x: Tensor, adjacency: CSR) -> Tensor:
-        """The sum over 0 to K propagation steps."""
-        total = x
-        for _ in range(self.hops):
-            total = self.step(x, total, adjacency)
-        return total
 
     def _after(self, h: Tensor) -> Tensor:
         h = h if self.activation is None else self.activation(h)
