@@ -252,8 +252,9 @@ def _write_structure(
     for i in range(rows):
         first = at
         lacks_loop = self_loops
-        for e in range(rowptr[i], rowptr[i + 1]):
-            lacks_loop &= col[e] != i
+        if self_loops:
+            for e in range(rowptr[i], rowptr[i + 1]):
+                lacks_loop &= col[e] != i
         if lacks_loop:
             if at < room:
                 numbers[at] = i
