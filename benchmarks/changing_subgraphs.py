@@ -23,7 +23,7 @@ from lgcn.training.data import TrainingData
 
 STEPS = 50
 REPEATS = 3
-WORKERS = 4
+WORKERS = 2
 GRAPHS: dict[str, dict[str, Any]] = {
     "cora": {},
     "pubmed": {},

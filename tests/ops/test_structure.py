@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lgcn.ops import structure as csr
+from lgcn.ops.blocks import row_blocks_of
 
 from .graphs import Case, cases
 
@@ -334,6 +335,14 @@ def test_bounds_take_the_place_of_the_contents(count: Count) -> None:
     assert csr.max_degree(rowptr, col) == 7
     assert csr.transpose(rowptr, col, 2) is csr.transpose(rowptr, col, 2)
     assert csr.long_rows(rowptr, 7).row.numel() == 0
+    assert count() == 0
+
+
+def test_a_structure_of_which_bounds_are_known_is_one_block(count: Count) -> None:
+    rowptr, col = within([5, 1, 0], 40, 7)
+    (block,) = row_blocks_of(rowptr, col, 2, limit=1, row_cost=1)
+    assert block.rowptr is rowptr
+    assert (block.start, block.stop) == (0, 3)
     assert count() == 0
 
 

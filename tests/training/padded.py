@@ -21,6 +21,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "residual": {"model": "residual", "num_layers": 2, "hidden_channels": 8},
     "residual mean": {"model": "residual", "num_layers": 2, "aggregate": "mean", "norm": "layer"},
     "residual max": {"model": "residual", "num_layers": 2, "aggregate": "max", "norm": "none"},
+    "recomputed": {"model": "residual", "num_layers": 2, "recompute": True, "norm": "layer"},
     "gcn": {"preset": "gcn"},
     "mlp": {"preset": "mlp"},
 }

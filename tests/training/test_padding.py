@@ -251,7 +251,6 @@ def test_the_reads_of_other_steps_are_noticed() -> None:
         ({"optimizer": "nadam"}, "random numbers"),
         ({"zeros": "pad", "adj_dropout": 0.1}, "random numbers"),
         ({"embedding": "propagated"}, "model=lgcn"),
-        ({"model": "residual", "recompute": True}, "model=residual"),
         ({"k": 129}, "129|128"),
         ({"preset": "gat"}, "CPU"),
     ],

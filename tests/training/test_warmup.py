@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from lgcn.training.warmup import kernels, warmup
+from lgcn import Graph
+from lgcn.graph import padded
+from lgcn.training.warmup import _padded, kernels, warmup
 
 LOAD = """
 import json, torch
@@ -102,3 +105,18 @@ def test_kernels_are_named_by_the_module_that_defines_them() -> None:
     names = kernels()
     assert {"lgcn.ops.cpu.kernels.k_largest", "lgcn.sampling.algorithm1._grow"} <= set(names)
     assert len({id(kernel) for kernel in names.values()}) == len(names)
+
+
+@pytest.mark.parametrize("index_dtype", [torch.int32, torch.int64])
+def test_padding_compiles_nothing_afterwards(index_dtype: torch.dtype) -> None:
+    """A warm-up on a machine with a GPU calls this; other machines pad nothing."""
+    _padded(index_dtype)
+    used = (padded._write_structure, padded._write_products)
+    before = [list(kernel.signatures) for kernel in used]
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    graph = Graph.from_edge_index(edge_index, x=torch.ones(3, 2), edge_weight=torch.ones(4))
+    graph = replace(graph, rowptr=graph.rowptr.to(index_dtype), col=graph.col.to(index_dtype))
+    forms = [padded.Form(False, normalize, True) for normalize in (False, True)]
+    for one in (graph, graph.subgraph(torch.arange(2)), replace(graph, edge_weight=None)):
+        padded.sizes_of(one, forms)
+    assert [list(kernel.signatures) for kernel in used] == before

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lgcn.graph.checks import check_sparse_features
 from lgcn.graph.csr import checked_nodes, one_index_dtype, stack_offsets, stack_rows
 from lgcn.ops.induced_subgraph import induced_subgraph
+from lgcn.ops.structure import csr_parts, trust
 from lgcn.utils.limits import MAX_INT32
 
 if TYPE_CHECKING:
@@ -32,10 +34,11 @@ def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[s
         if (value := getattr(graph, key)) is not None
     }
     rowptr, col = one_index_dtype(rowptr, col)
+    trust(rowptr, col, nodes.numel())  # what was just made need not be read to check it
     return {
         "rowptr": rowptr,
         "col": col,
-        "x": None if graph.x is None else graph.features(nodes),
+        "x": None if graph.x is None else _features_of(graph, graph.x, nodes),
         **taken,
         "edge_weight": None if graph.edge_weight is None else graph.edge_weight[entry],
         "edge_attr": None if graph.edge_attr is None else graph.edge_attr.index_select(0, entry),
@@ -47,6 +50,16 @@ def subgraph_fields(graph: Graph, nodes: Tensor, *, keep_degree: bool) -> dict[s
         "edge_encoder": graph.edge_encoder,
         "name": graph.name,
     }
+
+
+def _features_of(graph: Graph, x: Tensor, nodes: Tensor) -> Tensor:
+    """The features of some nodes, which are not checked again if all features were."""
+    found = graph.features(nodes)
+    if found.layout == torch.sparse_csr and not graph._adjacency.trusted:
+        check_sparse_features(x)  # cheap, unless they changed
+        rowptr, col, _ = csr_parts(found)
+        trust(rowptr, col, found.size(1))
+    return found
 
 
 def concat_fields(graphs: Sequence[Graph]) -> dict[str, Any]:

@@ -230,7 +230,8 @@ def _write_weights(graph: Graph, form: Form, arrays: dict[str, Any]) -> None:
     if form.normalize:
         more = np.diff(starts[: nodes + 1]) - graph.rowptr.diff().numpy()
         scale = inverse_root(graph.row_degree() + torch.from_numpy(more)).numpy()
-    given = np.empty(0, np.float32) if graph.edge_weight is None else graph.edge_weight.numpy()
+    weight = graph.edge_weight
+    given = np.empty(0, np.float32) if weight is None else weight.float().numpy()
     target = arrays[_name("weight", form)]
     _write_products(graph.rowptr.numpy(), given, scale, starts, numbers, target)
 
@@ -252,8 +253,9 @@ def _write_structure(
     for i in range(rows):
         first = at
         lacks_loop = self_loops
-        for e in range(rowptr[i], rowptr[i + 1]):
-            lacks_loop &= col[e] != i
+        if self_loops:
+            for e in range(rowptr[i], rowptr[i + 1]):
+                lacks_loop &= col[e] != i
         if lacks_loop:
             if at < room:
                 numbers[at] = i

@@ -138,6 +138,8 @@ class ResidualLGCN(Module):
         - **output:** scores before softmax or sigmoid, $(N, classes)$
     """
 
+    can_pad = True  # nodes without neighbours change nothing for the others in training
+
     def __init__(
         self,
         in_channels: int,
@@ -318,14 +320,6 @@ class ResidualLGCN(Module):
             or (isinstance(module, LGConv | NeighbourMax) and module.adj_dropout > 0)
             for module in self.modules()
         )
-
-    @property
-    def can_pad(self) -> bool:
-        """Whether added nodes without neighbours change nothing for the others in training.
-
-        Blocks of rows, which `recompute` selects again, are cut by the number of their entries.
-        """
-        return not any(isinstance(module, LGConv) and module.recompute for module in self.modules())
 
     @property
     def first_layer(self) -> Module:

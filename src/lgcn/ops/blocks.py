@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lgcn.ops.structure import check_range, max_degree, structure, trust
+from lgcn.ops.structure import check_range, is_replaced, max_degree, structure, trust
 from lgcn.utils.limits import MAX_INT32
 from lgcn.utils.row_blocks import row_blocks_within
 
@@ -91,7 +91,7 @@ def row_blocks_of(
     """Cuts a structure into blocks of rows that cost at most `limit`, if a row is not above it.
 
     They are kept until one of the tensors is changed or given back, and so is what operators
-    compute about them.
+    compute about them. A structure whose contents are replaced (`trust_within`) is one block.
 
     Args:
         rowptr: Row offsets.
@@ -102,7 +102,7 @@ def row_blocks_of(
         entry_cost: What an entry costs. (default: 0)
     """
     num_rows = rowptr.numel() - 1
-    if num_rows * row_cost + col.numel() * entry_cost <= limit:
+    if num_rows * row_cost + col.numel() * entry_cost <= limit or is_replaced(rowptr):
         return [_Whole(rowptr, col, num_cols)]
     check_range(rowptr, col, num_cols)
     kept = structure(rowptr, col).blocks

@@ -304,6 +304,11 @@ def trust_within(
     _bounds[transposed.colptr] = min(max_column, entries), entries, spare_column
 
 
+def is_replaced(rowptr: Tensor) -> bool:
+    """Whether the bounds of a structure are known, but not its contents, see `trust_within`."""
+    return rowptr in _bounds
+
+
 def _structure(
     rowptr: Tensor, col: Tensor, states: tuple[Any, ...], max_col: int, max_degree: int | None
 ) -> Structure:

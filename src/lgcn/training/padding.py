@@ -47,6 +47,8 @@ class Padding:
 
     A size at least doubles when it grows, so that this happens a few times in a training. The sizes
     depend on the sub-graphs that came before and on their order, not on how fast threads are.
+    A training that is resumed starts with the first sizes again. If they had grown, its dropout
+    draws other numbers from there on.
 
     Args:
         forms: The forms of the adjacency that the network reads.
@@ -213,7 +215,7 @@ def padding_for(
     pinned = device.type == "cuda"
     padding = Padding(forms, samples, most_nodes=loader.most_nodes, pinned=pinned)
     if padding.needed.column > LONGEST_COLUMN:
-        return f"a sub-graph has more than {LONGEST_COLUMN} values of one feature"
+        return f"a sub-graph has more than {LONGEST_COLUMN} values of one feature or node"
     return padding
 
 

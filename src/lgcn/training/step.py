@@ -14,7 +14,6 @@ from torch.optim import Optimizer
 from lgcn.errors import UsageError
 from lgcn.graph import Graph, GraphSet
 from lgcn.nn.batch_norm import counting_rows
-from lgcn.sampling.batches import BatchLoader
 from lgcn.training import metrics
 from lgcn.training.agreement import agreement, agreement_weight, deviation
 from lgcn.training.cuda_graphs import Capture, CudaStream, can_capture
@@ -107,11 +106,9 @@ class Step:
 
     def batches(self, loader: Any, epoch: int) -> Generator[Any]:
         """The batches of an epoch, prepared for this step in the threads of the loader."""
-        found: Generator[Any] = loader.epoch(epoch)
-        return found if self.padding is None else self._prepared(loader, epoch)
-
-    def _prepared(self, loader: BatchLoader, epoch: int) -> Generator[Any]:
-        assert self.padding is not None
+        if self.padding is None:
+            yield from loader.epoch(epoch)
+            return
         (next_epoch, batches), self._ahead = self._ahead, (0, None)
         if batches is None or next_epoch != epoch:
             batches = loader.epochs(epoch, self.padding.prepare)

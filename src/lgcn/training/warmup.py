@@ -19,6 +19,7 @@ from numba.core.dispatcher import Dispatcher
 
 from lgcn.graph import Graph
 from lgcn.graph.csr import has_self_loop
+from lgcn.graph.padded import Form, sizes_of
 from lgcn.ops import k_largest, spmm
 from lgcn.ops.dropout import dropout
 from lgcn.ops.k_largest import k_largest_grid
@@ -90,6 +91,8 @@ def _steps(
     yield "tables", _tables
     for index_dtype in index_dtypes:
         yield f"sub-graphs, {_name(index_dtype)}", partial(_subgraph, *_rows(1, index_dtype))
+        if torch.cuda.is_available():  # which alone takes padded sub-graphs
+            yield f"padded sub-graphs, {_name(index_dtype)}", partial(_padded, index_dtype)
     rowptr, col = _rows(1, torch.int64)
     yield "sub-graphs of a store", partial(_subgraph, rowptr, col.int())
     for dtype in float_dtypes:
@@ -132,6 +135,12 @@ def _subgraph(rowptr: torch.Tensor, col: torch.Tensor) -> None:
     next(iter(RandomWalkLoader(graph, n_init=1, max_nodes=2, walk_length=1, num_workers=0)))
     next(iter(NeighborLoader(graph, num_workers=0)))
     has_self_loop(rowptr, col)
+
+
+def _padded(index_dtype: torch.dtype) -> None:
+    rowptr, col = _rows(1, index_dtype)
+    for x in (torch.ones(2, 1), torch.ones(2, 1).to_sparse_csr()):
+        sizes_of(Graph._trusted(rowptr, col, x=x), [Form(False, True, True)])
 
 
 def _dropout(dtype: torch.dtype) -> None:
