@@ -24,9 +24,10 @@ def epochs_on_gpu(graph: Graph, chosen: Settings) -> tuple[list[float], Step, st
     losses = []
     for epoch in (1, 2, 3):
         step.begin_epoch(epoch)
-        # A replay overwrites the loss of the one before.
-        found = [step(batch) for batch in step.batches(loader, epoch)]
-        losses += [loss.clone() for loss in found if loss is not None]
+        for batch in step.batches(loader, epoch):
+            loss = step(batch)
+            if loss is not None:  # a copy: the next replay overwrites it
+                losses.append(loss.clone())
     return torch.stack(losses).tolist(), step, data.describe(chosen)
 
 
