@@ -65,6 +65,7 @@ class Training:
         left = self.steps
         while left > 0:
             self.epoch += 1
+            self.step.begin_epoch(self.epoch)
             left -= loop._train_epoch(self.model, self.step, self.loader, self.epoch, left)[1]
 
     def on_drawn(self) -> None:
