@@ -13,6 +13,7 @@ import pytest
 
 import lgcn
 from lgcn.cli import first_use
+from lgcn.datasets.graph_source import GraphSource
 from lgcn.utils import ahead
 from lgcn.utils.jit import worth_compiling_ahead
 
@@ -21,19 +22,19 @@ NOTE = "Note: compiling kernels for this processor"
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The modules that are run in another process, instead of running them."""
-    modules: list[str] = []
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What would be run in another process."""
+    commands: list[tuple[str, ...]] = []
 
     @contextmanager
-    def compiling(module: str, package: str) -> Iterator[None]:
-        assert module.startswith(package)
-        modules.append(module)
+    def compiling(*command: str, package: str) -> Iterator[None]:
+        assert command[0].startswith(package)
+        commands.append(command)
         yield
 
     monkeypatch.setattr(ahead, "compiling", compiling)
     monkeypatch.setattr(ahead, "several_cores", lambda: True)
-    return modules
+    return commands
 
 
 @pytest.fixture
@@ -47,26 +48,40 @@ def told() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("told")
-def test_without_kernels_another_process_compiles_them(
-    started: list[str],
+@pytest.mark.parametrize(("dataset", "index"), [("digits", "int64"), ("tables", "int32")])
+def test_without_kernels_another_process_compiles_those_of_the_graph(
+    dataset: str,
+    index: str,
+    started: list[tuple[str, ...]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    with first_use.first_step_ahead():
-        assert started == ["lgcn.ops.cpu.first_step"]
+    with first_use.first_step_ahead(GraphSource(dataset)):
+        assert started == [("lgcn.ops.cpu.first_step", index)]
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count(NOTE) == 1
 
 
 @pytest.mark.usefixtures("told")
-def test_with_kernels_nothing_is_started_or_told(
-    started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("dataset", "missing", "several"),
+    [("digits", False, True), ("digits", True, False), ("store", True, True)],
+    ids=["there are kernels", "one core", "a store"],
+)
+def test_nothing_is_started_or_told_where_it_does_not_help(
+    dataset: str,
+    missing: bool,
+    several: bool,
+    started: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("lgcn.utils.jit.worth_compiling_ahead", lambda file, kernel: False)
-    with first_use.first_step_ahead():
+    monkeypatch.setattr("lgcn.utils.jit.worth_compiling_ahead", lambda file, kernel: missing)
+    monkeypatch.setattr(ahead, "several_cores", lambda: several)
+    with first_use.first_step_ahead(GraphSource(dataset)):
         pass
     assert started == []
     assert capsys.readouterr().err == ""

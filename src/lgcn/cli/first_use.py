@@ -5,10 +5,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import lgcn
 from lgcn.cli.output import print_note
 from lgcn.workers.launcher import launched
+
+if TYPE_CHECKING:
+    from lgcn.datasets.graph_source import GraphSource
 
 NOTE = "compiling kernels for this processor, which takes some seconds, once"
 
@@ -45,18 +49,21 @@ def quiet_about_compiling(quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def first_step_ahead() -> Iterator[None]:
-    """If there are no kernels yet, lets another process compile those of a training.
+def first_step_ahead(source: "GraphSource") -> Iterator[None]:
+    """If there are no kernels yet, lets another process compile those of a training on this graph.
 
     Meanwhile, this one imports libraries and reads data.
     """
+    from lgcn.datasets.graph_source import IN_FOLDERS, OF_GRAPHS
     from lgcn.utils import ahead
     from lgcn.utils.jit import worth_compiling_ahead  # Numba, but not torch
 
     kernels = Path(lgcn.__file__).parent / "ops" / "cpu" / "kernels.py"
-    if not (ahead.several_cores() and worth_compiling_ahead(kernels, "k_largest")):
+    usual = source.dataset not in (*IN_FOLDERS, *OF_GRAPHS)  # other steps need other kernels
+    if not (usual and ahead.several_cores() and worth_compiling_ahead(kernels, "k_largest")):
         yield
         return
     _log.info("compiling in another process")
-    with ahead.compiling("lgcn.ops.cpu.first_step", package="lgcn.ops"):
+    index_dtype = "int32" if source.dataset == "tables" else "int64"
+    with ahead.compiling("lgcn.ops.cpu.first_step", index_dtype, package="lgcn.ops"):
         yield

@@ -213,7 +213,7 @@ def train(
 
 
 def _train_alone(prepared: "PreparedTraining", quiet: bool) -> dict[str, Any]:
-    with quiet_about_compiling(quiet), first_step_ahead():
+    with quiet_about_compiling(quiet), first_step_ahead(prepared.source):
         return _train_here(prepared, quiet)
 
 
