@@ -78,7 +78,9 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-PROGRESS = re.compile(r"training \w+ on |about .* left for |epoch \d+/\d+  ")
+PROGRESS = re.compile(
+    r"training \w+ on |about .* left for |epoch \d+/\d+  |Note: compiling kernels"
+)
 
 
 class Output(NamedTuple):
@@ -97,7 +99,7 @@ class Output(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The error, which is one line and all there is, apart from lines about a training."""
+        """The error, which is one line and all there is, apart from lines of progress."""
         assert self.out == ""
         assert self.err.endswith("\n")
         (line,) = [line for line in self.err.splitlines() if not PROGRESS.match(line)]

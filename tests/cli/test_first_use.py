@@ -68,9 +68,15 @@ def test_without_kernels_another_process_compiles_those_of_the_graph(
 @pytest.mark.usefixtures("told")
 @pytest.mark.parametrize(
     ("dataset", "missing", "several"),
-    [("digits", False, True), ("digits", True, False), ("store", True, True)],
-    ids=["there are kernels", "one core", "a store"],
+    [
+        ("digits", False, True),
+        ("digits", True, False),
+        ("store", True, True),
+        ("ppi", True, True),
+    ],
+    ids=["there are kernels", "one core", "a store", "no files"],
 )
+@pytest.mark.usefixtures("empty_folder")
 def test_nothing_is_started_or_told_where_it_does_not_help(
     dataset: str,
     missing: bool,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import lgcn
 from lgcn.cli.output import print_note
+from lgcn.errors import DataError
 from lgcn.workers.launcher import launched
 
 if TYPE_CHECKING:
@@ -54,16 +55,28 @@ def first_step_ahead(source: "GraphSource") -> Iterator[None]:
 
     Meanwhile, this one imports libraries and reads data.
     """
-    from lgcn.datasets.graph_source import IN_FOLDERS, OF_GRAPHS
     from lgcn.utils import ahead
-    from lgcn.utils.jit import worth_compiling_ahead  # Numba, but not torch
 
-    kernels = Path(lgcn.__file__).parent / "ops" / "cpu" / "kernels.py"
-    usual = source.dataset not in (*IN_FOLDERS, *OF_GRAPHS)  # other steps need other kernels
-    if not (usual and ahead.several_cores() and worth_compiling_ahead(kernels, "k_largest")):
+    if not (ahead.several_cores() and _kernels_are_missing(source)):
         yield
         return
     _log.info("compiling in another process")
     index_dtype = "int32" if source.dataset == "tables" else "int64"
     with ahead.compiling("lgcn.ops.cpu.first_step", index_dtype, package="lgcn.ops"):
         yield
+
+
+def _kernels_are_missing(source: "GraphSource") -> bool:
+    from lgcn.datasets import dataset_files
+    from lgcn.datasets.graph_source import IN_FOLDERS, OF_GRAPHS
+
+    if source.dataset in (*IN_FOLDERS, *OF_GRAPHS):  # these take other steps
+        return False
+    try:
+        dataset_files(source.dataset, source.root)
+    except DataError:  # they are downloaded, or the user is told at once that they are not there
+        return False
+    from lgcn.utils.jit import worth_compiling_ahead  # Numba, but not torch
+
+    kernels = Path(lgcn.__file__).parent / "ops" / "cpu" / "kernels.py"
+    return worth_compiling_ahead(kernels, "k_largest")
