@@ -12,6 +12,7 @@ import numba
 import pytest
 
 import lgcn
+from lgcn.__main__ import command_line
 from lgcn.cli import first_use
 from lgcn.datasets.graph_source import GraphSource
 from lgcn.utils import ahead
@@ -45,6 +46,20 @@ def told() -> Iterator[None]:
     yield
     log.handlers, level, log.propagate = before
     log.setLevel(level)
+
+
+@pytest.mark.usefixtures("told")
+def test_every_command_tells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("lgcn.compile")
+    log.handlers = []
+    monkeypatch.setattr("sys.argv", ["lgcn", "data", "path", "digits"])
+    with pytest.raises(SystemExit):
+        command_line().main()
+    capsys.readouterr()
+    log.info("compiling %s", "spmm")
+    assert NOTE in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("told")
