@@ -34,7 +34,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         yield
 
     monkeypatch.setattr(ahead, "compiling", compiling)
-    monkeypatch.setattr(ahead, "several_cores", lambda: True)
+    monkeypatch.setattr(ahead, "spare_core", lambda: True)
     return commands
 
 
@@ -82,26 +82,26 @@ def test_without_kernels_another_process_compiles_those_of_the_graph(
 
 @pytest.mark.usefixtures("told")
 @pytest.mark.parametrize(
-    ("dataset", "missing", "several"),
+    ("dataset", "missing", "spare"),
     [
         ("digits", False, True),
         ("digits", True, False),
         ("store", True, True),
         ("ppi", True, True),
     ],
-    ids=["there are kernels", "one core", "a store", "no files"],
+    ids=["there are kernels", "no core to spare", "a store", "no files"],
 )
 @pytest.mark.usefixtures("empty_folder")
 def test_nothing_is_started_or_told_where_it_does_not_help(
     dataset: str,
     missing: bool,
-    several: bool,
+    spare: bool,
     started: list[tuple[str, ...]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("lgcn.utils.jit.worth_compiling_ahead", lambda file, kernel: missing)
-    monkeypatch.setattr(ahead, "several_cores", lambda: several)
+    monkeypatch.setattr(ahead, "spare_core", lambda: spare)
     with first_use.first_step_ahead(GraphSource(dataset)):
         pass
     assert started == []
@@ -121,7 +121,7 @@ def test_the_note_comes_once_and_not_where_it_should_be_quiet(
     assert capsys.readouterr().err.count(NOTE) == 1
 
 
-def test_one_of_several_processes_speaks(
+def test_one_of_spare_processes_speaks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler = first_use._Note()

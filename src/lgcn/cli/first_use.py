@@ -57,7 +57,7 @@ def first_step_ahead(source: "GraphSource") -> Iterator[None]:
     """
     from lgcn.utils import ahead
 
-    if not (ahead.several_cores() and _kernels_are_missing(source)):
+    if not (ahead.spare_core() and _kernels_are_missing(source)):
         yield
         return
     _log.info("compiling in another process")

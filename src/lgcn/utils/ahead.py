@@ -50,7 +50,12 @@ def wait(module: str) -> bool:
     return True
 
 
-def several_cores() -> bool:
-    """Whether this process may use more than one core."""
+def spare_core() -> bool:
+    """Whether this process may use more than one core, and other programs leave one.
+
+    Otherwise, two processes take longer than one, as both import libraries.
+    """
     allowed = getattr(os, "sched_getaffinity", None)  # of Linux
-    return (len(allowed(0)) if allowed is not None else os.cpu_count() or 1) > 1
+    cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0  # not on Windows
+    return cores > 1 and load < cores - 0.5
