@@ -396,18 +396,20 @@ def _subgraph_numpy(results: list[Record]) -> str:
     rows = []
     for result in results:
         warm, cold = (result[caches] for caches in ("warm", "cold"))
-        times = (each["microseconds"] for each in (warm, cold))
+        each_time = (each["microseconds"] for each in (warm, cold))
         rows.append(
             [
                 f"{result['graph']}, {result['nodes']:,} nodes, {result['n_init']} start nodes",
                 number(warm["speedup"]),
                 number(cold["speedup"]),
-                *(f"{number(each['numba'])} against {number(each['numpy'])}" for each in times),
+                number(result["two_threads"]),
+                *(f"{number(each['numba'])} against {number(each['numpy'])}" for each in each_time),
                 f"{result['nanoseconds_per_edge']:.2f}",
             ]
         )
-    header = ["against NumPy", "speed-up", "cold", "µs per sub-graph", "cold", "ns per edge"]
-    return table(header, rows)
+    speed_ups = ["speed-up", "with cold caches", "with two threads"]
+    times = ["µs per sub-graph", "µs, cold caches", "ns per visited edge"]
+    return table(["against NumPy", *speed_ups, *times], rows)
 
 
 def first_command(record: Record) -> str:

@@ -12,7 +12,9 @@ import numba
 import pytest
 
 import lgcn
+from lgcn.__main__ import command_line
 from lgcn.cli import first_use
+from lgcn.datasets.graph_source import GraphSource
 from lgcn.utils import ahead
 from lgcn.utils.jit import worth_compiling_ahead
 
@@ -21,19 +23,19 @@ NOTE = "Note: compiling kernels for this processor"
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The modules that are run in another process, instead of running them."""
-    modules: list[str] = []
+def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What would be run in another process."""
+    commands: list[tuple[str, ...]] = []
 
     @contextmanager
-    def compiling(module: str, package: str) -> Iterator[None]:
-        assert module.startswith(package)
-        modules.append(module)
+    def compiling(*command: str, package: str) -> Iterator[None]:
+        assert command[0].startswith(package)
+        commands.append(command)
         yield
 
     monkeypatch.setattr(ahead, "compiling", compiling)
-    monkeypatch.setattr(ahead, "several_cores", lambda: True)
-    return modules
+    monkeypatch.setattr(ahead, "spare_core", lambda: True)
+    return commands
 
 
 @pytest.fixture
@@ -47,26 +49,60 @@ def told() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("told")
-def test_without_kernels_another_process_compiles_them(
-    started: list[str],
+def test_every_command_tells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("lgcn.compile")
+    log.handlers = []
+    monkeypatch.setattr("sys.argv", ["lgcn", "data", "path", "digits"])
+    with pytest.raises(SystemExit):
+        command_line().main()
+    capsys.readouterr()
+    log.info("compiling %s", "spmm")
+    assert NOTE in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize(("dataset", "index"), [("digits", "int64"), ("tables", "int32")])
+def test_without_kernels_another_process_compiles_those_of_the_graph(
+    dataset: str,
+    index: str,
+    started: list[tuple[str, ...]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    with first_use.first_step_ahead():
-        assert started == ["lgcn.ops.cpu.first_step"]
+    with first_use.first_step_ahead(GraphSource(dataset)):
+        assert started == [("lgcn.ops.cpu.first_step", index)]
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count(NOTE) == 1
 
 
 @pytest.mark.usefixtures("told")
-def test_with_kernels_nothing_is_started_or_told(
-    started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("dataset", "missing", "spare"),
+    [
+        ("digits", False, True),
+        ("digits", True, False),
+        ("store", True, True),
+        ("ppi", True, True),
+    ],
+    ids=["there are kernels", "no core to spare", "a store", "no files"],
+)
+@pytest.mark.usefixtures("empty_folder")
+def test_nothing_is_started_or_told_where_it_does_not_help(
+    dataset: str,
+    missing: bool,
+    spare: bool,
+    started: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("lgcn.utils.jit.worth_compiling_ahead", lambda file, kernel: False)
-    with first_use.first_step_ahead():
+    monkeypatch.setattr("lgcn.utils.jit.worth_compiling_ahead", lambda file, kernel: missing)
+    monkeypatch.setattr(ahead, "spare_core", lambda: spare)
+    with first_use.first_step_ahead(GraphSource(dataset)):
         pass
     assert started == []
     assert capsys.readouterr().err == ""
@@ -85,7 +121,7 @@ def test_the_note_comes_once_and_not_where_it_should_be_quiet(
     assert capsys.readouterr().err.count(NOTE) == 1
 
 
-def test_one_of_several_processes_speaks(
+def test_one_of_spare_processes_speaks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handler = first_use._Note()

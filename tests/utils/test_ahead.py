@@ -1,7 +1,7 @@
 """Kernels that another process compiles while this one does something else."""
 
+import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -63,13 +63,11 @@ def test_without_another_process_the_block_runs(monkeypatch: pytest.MonkeyPatch)
         assert not ahead.wait("lgcn.ops.cpu.kernels")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="sets the cores of a process")
-def test_the_cores_of_this_process_count() -> None:
-    code = (
-        "import os; from lgcn.utils.ahead import several_cores as several\n"
-        "cores = sorted(os.sched_getaffinity(0))\n"
-        "assert several() == (len(cores) > 1)\n"
-        "os.sched_setaffinity(0, cores[:1])\n"
-        "assert not several()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_a_core_is_spare_if_this_process_may_use_it_and_others_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for cores, load, spare in ((2, 0.3, True), (1, 0.3, False), (2, 1.8, False), (8, 3.0, True)):
+        allowed = set(range(cores))
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, a=allowed: a, raising=False)
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0), raising=False)
+        assert ahead.spare_core() == spare

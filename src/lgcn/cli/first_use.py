@@ -5,10 +5,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import lgcn
 from lgcn.cli.output import print_note
+from lgcn.errors import DataError
 from lgcn.workers.launcher import launched
+
+if TYPE_CHECKING:
+    from lgcn.datasets.graph_source import GraphSource
 
 NOTE = "compiling kernels for this processor, which takes some seconds, once"
 
@@ -45,18 +50,33 @@ def quiet_about_compiling(quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def first_step_ahead() -> Iterator[None]:
-    """If there are no kernels yet, lets another process compile those of a training.
+def first_step_ahead(source: "GraphSource") -> Iterator[None]:
+    """If there are no kernels yet, lets another process compile those of a training on this graph.
 
     Meanwhile, this one imports libraries and reads data.
     """
     from lgcn.utils import ahead
-    from lgcn.utils.jit import worth_compiling_ahead  # Numba, but not torch
 
-    kernels = Path(lgcn.__file__).parent / "ops" / "cpu" / "kernels.py"
-    if not (ahead.several_cores() and worth_compiling_ahead(kernels, "k_largest")):
+    if not (ahead.spare_core() and _kernels_are_missing(source)):
         yield
         return
     _log.info("compiling in another process")
-    with ahead.compiling("lgcn.ops.cpu.first_step", package="lgcn.ops"):
+    index_dtype = "int32" if source.dataset == "tables" else "int64"
+    with ahead.compiling("lgcn.ops.cpu.first_step", index_dtype, package="lgcn.ops"):
         yield
+
+
+def _kernels_are_missing(source: "GraphSource") -> bool:
+    from lgcn.datasets import dataset_files
+    from lgcn.datasets.graph_source import IN_FOLDERS, OF_GRAPHS
+
+    if source.dataset in (*IN_FOLDERS, *OF_GRAPHS):  # these take other steps
+        return False
+    try:
+        dataset_files(source.dataset, source.root)
+    except DataError:  # they are downloaded, or the user is told at once that they are not there
+        return False
+    from lgcn.utils.jit import worth_compiling_ahead  # Numba, but not torch
+
+    kernels = Path(lgcn.__file__).parent / "ops" / "cpu" / "kernels.py"
+    return worth_compiling_ahead(kernels, "k_largest")

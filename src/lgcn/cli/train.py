@@ -2,6 +2,8 @@
 
 import math
 import shlex
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -213,12 +215,17 @@ def train(
 
 
 def _train_alone(prepared: "PreparedTraining", quiet: bool) -> dict[str, Any]:
-    with quiet_about_compiling(quiet), first_step_ahead():
-        return _train_here(prepared, quiet)
+    with ExitStack() as until_done:
+        until_done.enter_context(quiet_about_compiling(quiet))
+        ahead = first_step_ahead(prepared.source)
+        return _train_here(prepared, quiet, before_load=lambda: until_done.enter_context(ahead))
 
 
 def _train_here(
-    prepared: "PreparedTraining", quiet: bool, workers: "Workers | None" = None
+    prepared: "PreparedTraining",
+    quiet: bool,
+    workers: "Workers | None" = None,
+    before_load: Callable[[], object] | None = None,
 ) -> dict[str, Any]:
     limits = prepared.settings.optimisation
     with epoch_progress(
@@ -230,7 +237,8 @@ def _train_here(
         words="shell",
     ) as progress:
         start = None if progress is None else progress.start
-        return prepared.train(progress, start, None if quiet else print_member, workers)
+        member = None if quiet else print_member
+        return prepared.train(progress, start, member, workers, before_load)
 
 
 def _class_weight(given: list[str]) -> str | dict[str, float] | None:

@@ -9,7 +9,7 @@ from lgcn.utils.progress import step_progress
 
 
 def warmup(as_json: Json = False) -> None:
-    """Compile all kernels now, which takes minutes, so that no training has to wait."""
+    """Compile all kernels now, which takes about a minute, so that no training has to wait."""
     from lgcn.training.warmup import warmup as compile_kernels
 
     with step_progress(err) as on_progress:

@@ -32,6 +32,7 @@ _UNLIMITED = np.array([_NO_LIMIT])
 _BLOCK = 64  # rows prefetched: enough to overlap their cache misses, few enough to stay cached
 _RUN = 32  # entries of a row that are copied at a time: more than most rows have
 _LONG = 128  # entries from which on a row is not copied, as its end is a small part of its cost
+_DRAWN = 256  # random numbers drawn at a time
 _BYTES = 1 << 18  # nodes up to which each has a byte: these fit in a second-level cache
 _DIGIT = 11  # bits of a digit: the counts of all digits fit in a first-level cache
 
@@ -188,18 +189,27 @@ def random_below(state: Any, bound: int) -> Any:
 
 
 @jit
+def _draw(numbers: Any, bound: int, step: int, state: Any) -> Any:
+    """Fills `numbers` with random numbers below bound, bound + step, ... as SIMD code."""
+    for i in range(numbers.shape[0]):
+        numbers[i] = random_below(state + np.uint64(i + 1) * STEP, bound + step * i)
+    return state + np.uint64(numbers.shape[0]) * STEP
+
+
+@jit
 def _sample_front(values: Any, count: int, state: Any) -> Any:
     """Moves a uniform sample of `count` values to the front. Draws the smaller part."""
     size = values.shape[0]
-    if count <= size // 2:
-        for i in range(count):
-            state += STEP
-            j = np.uint64(i) + random_below(state, size - i)
-            values[i], values[j] = values[j], values[i]
-    else:
-        for i in range(size - 1, count - 1, -1):
-            state += STEP
-            j = random_below(state, i + 1)
+    few = count <= size // 2
+    draws = count if few else size - count
+    numbers = np.empty(min(_DRAWN, draws), np.uint64)
+    for first in range(0, draws, _DRAWN):
+        part = numbers[: min(_DRAWN, draws - first)]
+        state = _draw(part, size - first, -1, state)
+        for n in range(part.shape[0]):
+            done = np.uint64(first + n)
+            i = done if few else np.uint64(size - 1) - done
+            j = part[n] + done if few else part[n]
             values[i], values[j] = values[j], values[i]
     return state
 
@@ -362,13 +372,13 @@ def _grow(
             byte, bit = _place(np.uint64(nodes[i]), shift)
             seen[byte] |= bit
     else:  # Floyd's algorithm: a sample of range(N) in n_init steps
+        numbers = np.empty(n_init, np.uint64)
+        state = _draw(numbers, num_nodes - n_init + 1, 1, state)
         for i in range(n_init):
-            top = np.uint64(num_nodes - n_init + i)
-            state += STEP
-            node = random_below(state, top + np.uint64(1))
+            node = numbers[i]
             byte, bit = _place(node, shift)
             if seen[byte] & bit != 0:
-                node = top
+                node = np.uint64(num_nodes - n_init + i)
                 byte, bit = _place(node, shift)
             nodes[i] = node
             seen[byte] |= bit

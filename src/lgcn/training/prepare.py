@@ -54,6 +54,7 @@ class PreparedTraining:
         on_start: OnStart | None = None,
         on_member: Callable[[Any], None] | None = None,
         workers: Workers | None = None,
+        before_load: Callable[[], object] | None = None,
     ) -> dict[str, Any]:
         """Loads the graph, trains, and returns the record. The record of a finished run is read.
 
@@ -62,9 +63,12 @@ class PreparedTraining:
             on_member: See `lgcn.training.portfolio.train_portfolio`. (default: none)
             workers: The processes that share the training, see `lgcn.training.train`; all of them
                 call this. (default: one)
+            before_load: Called if there is a training to do. (default: none)
         """
         if self.resume and self._finished(workers):
             return self._result(workers)
+        if before_load is not None:
+            before_load()
         graph = self.source.load()
         one_graph = not self.source.is_partition and not self.source.is_graph_set
         if self.source.is_own and one_graph:

@@ -21,23 +21,21 @@ _helper: _Helper | None = None
 
 
 @contextlib.contextmanager
-def compiling(module: str, package: str) -> Iterator[None]:
+def compiling(module: str, *arguments: str, package: str) -> Iterator[None]:
     """Runs ``python -m module``, until the block ends, to compile kernels of a package."""
     global _helper
     nothing: Any = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
-    try:
-        # -P: modules come from where this process has them, not from the current folder.
-        process = subprocess.Popen([sys.executable, "-P", "-m", module], **nothing)
-    except OSError:  # no more processes: this one can compile
-        yield
-        return
-    _helper = _Helper(process, package)
+    with contextlib.suppress(OSError):  # without another process, this one compiles
+        # -P: a file of the same name in the current folder is not run.
+        command = [sys.executable, "-P", "-m", module, *arguments]
+        _helper = _Helper(subprocess.Popen(command, **nothing), package)
     try:
         yield
     finally:
-        _helper = None
-        process.kill()  # if there was an error; what it has written is whole
-        process.wait()
+        helper, _helper = _helper, None
+        if helper is not None:
+            helper.process.kill()  # if there was an error; what it has written is whole
+            helper.process.wait()
 
 
 def wait(module: str) -> bool:
@@ -52,7 +50,12 @@ def wait(module: str) -> bool:
     return True
 
 
-def several_cores() -> bool:
-    """Whether this process may use more than one core."""
+def spare_core() -> bool:
+    """Whether this process may use more than one core, and other programs leave one.
+
+    Otherwise, two processes take longer than one, as both import libraries.
+    """
     allowed = getattr(os, "sched_getaffinity", None)  # of Linux
-    return (len(allowed(0)) if allowed is not None else os.cpu_count() or 1) > 1
+    cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0  # not on Windows
+    return cores > 1 and load < cores - 0.5

@@ -4,7 +4,7 @@ Compiled kernels are kept on disk (`lgcn.training.warmup` says where). If no fol
 written to, or the disk is full, each process compiles them again, with one warning. A damaged file
 is ignored.
 
-The logger `lgcn.compile` is told of each kernel before it is compiled.
+The logger `lgcn.compile` is told of each kernel before it is compiled and kept.
 """
 
 # mypy: disable-error-code="untyped-decorator"
@@ -79,7 +79,7 @@ def _compiled(function: Callable[..., Any]) -> Any:
     try:
         kernel._cache = _Cache(function)
     except RuntimeError:  # Numba found no folder that it can write to
-        kernel._cache = _NoCache(function)
+        kernel._cache = _NoCache()
     return kernel
 
 
@@ -161,12 +161,6 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 class _NoCache(NullCache):  # type: ignore[misc]
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = function.__qualname__
-
-    def load_overload(self, sig: Any, target_context: Any) -> None:
-        _log.info("compiling %s", self._name)
-
     def save_overload(self, sig: Any, data: Any) -> None:
         _tell("no folder for Numba's cache can be written to")
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 REPORT = """
 import json
 from lgcn.training.warmup import kernels
@@ -18,7 +20,7 @@ print(json.dumps([
 """
 AHEAD = """
 from lgcn.ops.cpu.first_step import compile_first_step
-compile_first_step()
+compile_first_step("int64")
 """
 TRAIN = """
 from lgcn.__main__ import command_line
@@ -52,12 +54,13 @@ def python(cache: Path, code: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.timeout(300)  # two processes, of some seconds each where nothing else runs
 def test_the_first_command_compiles_eight_kernels_and_all_of_them_ahead(tmp_path: Path) -> None:
     compiled, loaded = python(tmp_path / "cache", AHEAD + REPORT)
     assert compiled == COMPILED
     assert loaded == {}
     train = ("train", "--dataset", "digits", "--set", "max_epochs=2")
-    run = ("--out", str(tmp_path / "run"), "--quiet")
+    run = ("--out", str(tmp_path / "run"), "--quiet", "--no-baselines")
     compiled, loaded = python(tmp_path / "cache", TRAIN + REPORT, *train, *run)
     assert compiled == {}
     inlined = {"lgcn.utils.splitmix.mix"}  # in the machine code of others
