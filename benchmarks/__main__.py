@@ -12,6 +12,7 @@ from pathlib import Path
 
 RESULTS = Path("benchmarks/results")
 CPU_ONLY = (
+    "k_largest_sweep",
     "subgraph",
     "profile_epoch",
     "tables",

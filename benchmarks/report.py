@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks import report_tables, scale_tables
 from benchmarks.aggregators_table import aggregators
 from benchmarks.explain_table import explanations
+from benchmarks.k_largest_sweep_table import k_largest_sweep
 from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.partition_table import partition
@@ -24,6 +25,7 @@ from benchmarks.whole_graphs_table import whole_graphs
 TABLES = {
     **report_tables.TABLES,
     **scale_tables.TABLES,
+    "k_largest_sweep": k_largest_sweep,
     "partition": partition,
     "whole_graphs": whole_graphs,
 }
