@@ -18,7 +18,7 @@ from lgcn.utils.jit import jit, jit_parallel
 
 # Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
 # to change this line.
-SIMD_DIGEST = "56206a26e8a1516c"
+SIMD_DIGEST = "c7f5fcabf092f2cd"
 
 
 @jit_parallel

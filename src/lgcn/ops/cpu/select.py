@@ -23,7 +23,7 @@ from lgcn.utils.jit import jit_inlined, jit_parallel, jit_part
 
 # Hash of networks.py and simd.py. Numba recompiles a kernel only when this file changes, so a
 # change of those has to change this line.
-NETWORKS_DIGEST = "390b81d84e3b32de"
+NETWORKS_DIGEST = "28c7891cbaff14d2"
 
 # Of few features: neighbours of a row that are brought together before they are sorted, the values
 # of a block of rows, and the classes of degrees by which a block is ordered.
@@ -135,7 +135,7 @@ def _select(
     row_values, row_bytes = slots * channels, k * channels * id_size
     values, ids = _aligned(row_values, value_bits.dtype), _aligned(row_bytes, np.uint8)
     nowhere = simd.filled(simd.line_of_zeros(ids), 255)  # -1 in integers of any size
-    lean = streams and num_last == 0
+    lean = num_last == 0
     for i in range(begin, end):
         start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
         kept = min(degree, k)
@@ -391,8 +391,11 @@ def _send(source: Any, count: int, same_from: int, out: Any, at: int, streams: b
         done = min(-at & (line - 1), count)
         if done:
             simd.copy(out, at, source, 0, done)
-        while done + line <= count:
+    while done + line <= count:
+        if streams:
             simd.stream_line(out, at + done, source, min(done, same_from))
-            done += line
+        else:
+            simd.copy_line(out, at + done, source, min(done, same_from))
+        done += line
     if done < count:
         simd.copy(out, at + done, source, min(done, same_from), count - done)

@@ -211,20 +211,29 @@ def copy(_: Any, to: Any, at: Any, source: Any, first: Any, count: Any) -> Any:
     return types.void(to, types.intp, source, types.intp, types.intp), codegen
 
 
-@intrinsic
-def stream_line(_: Any, to: Any, at: Any, source: Any, first: Any) -> Any:
-    """Copies a cache line to one in memory, past the caches: it is not read before."""
+def _copy_line(streams: bool) -> Any:
+    @intrinsic
+    def copy_line(_: Any, to: Any, at: Any, source: Any, first: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            to_value, at, source_value, first = arguments
+            kind = ir.VectorType(ir.IntType(8), CACHE_LINE)
+            target = _place(context, builder, to, to_value, at, kind)
+            origin = _place(context, builder, source, source_value, first, kind)
+            line = builder.load(origin, align=1)
+            stored = builder.store(line, target, align=CACHE_LINE if streams else 1)
+            if streams:
+                stored.set_metadata("nontemporal", builder.module.add_metadata([_INT32(1)]))
+            return context.get_dummy_value()
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        to_value, at, source_value, first = arguments
-        kind = ir.VectorType(ir.IntType(8), CACHE_LINE)
-        target = _place(context, builder, to, to_value, at, kind)
-        origin = _place(context, builder, source, source_value, first, kind)
-        stored = builder.store(builder.load(origin, align=1), target, align=CACHE_LINE)
-        stored.set_metadata("nontemporal", builder.module.add_metadata([_INT32(1)]))
-        return context.get_dummy_value()
+        return types.void(to, types.intp, source, types.intp), codegen
 
-    return types.void(to, types.intp, source, types.intp), codegen
+    return copy_line
+
+
+# Copies as many numbers as a cache line has; or a whole cache line in memory, past the caches, for
+# which it is not read before.
+copy_line = _copy_line(streams=False)
+stream_line = _copy_line(streams=True)
 
 
 @intrinsic
