@@ -20,6 +20,7 @@ from benchmarks.report_tables import number
 
 CPU_ONLY = (
     "own_epoch",
+    "k_largest_sweep",
     "subgraph",
     "first_command",
     "profile_epoch",

@@ -15,6 +15,7 @@ from benchmarks import report_tables, scale_tables, training_cost_tables
 from benchmarks.aggregators_table import aggregators
 from benchmarks.changing_subgraphs_table import changing_subgraphs
 from benchmarks.explain_table import explanations
+from benchmarks.k_largest_sweep_table import k_largest_sweep
 from benchmarks.own_best_table import own_best
 from benchmarks.paper_tables import PAPER, paper_table, summary
 from benchmarks.partition_table import partition
@@ -28,6 +29,7 @@ TABLES = {
     **scale_tables.TABLES,
     **training_cost_tables.TABLES,
     "changing_subgraphs": changing_subgraphs,
+    "k_largest_sweep": k_largest_sweep,
     "partition": partition,
     "whole_graphs": whole_graphs,
     "speed": speed,

@@ -17,7 +17,7 @@ import pytest
 
 import lgcn
 from lgcn.__main__ import main
-from lgcn.ops.cpu import kernels
+from lgcn.ops.cpu import select
 from lgcn.training import metrics
 
 
@@ -108,7 +108,7 @@ def test_a_training_step_goes_through_the_files_that_the_guide_lists(
         monkeypatch.setattr(module, name, watched)
 
     watch(metrics, "loss")
-    watch(kernels, "k_largest")
+    watch(select, "k_largest")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # which main replaces
     line = "lgcn train --dataset digits --set device=cpu --set max_epochs=1 --json"

@@ -27,7 +27,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("epoch", "subgraph", "scaling", "whole_graphs", "own_epoch"),
+        *("epoch", "subgraph", "scaling", "whole_graphs", "own_epoch", "k_largest_sweep"),
         *(
             pytest.param(name, marks=pytest.mark.slow)  # ten seconds and more
             for name in (

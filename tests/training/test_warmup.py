@@ -85,7 +85,7 @@ def test_training_compiles_nothing_after_the_command(tmp_path: Path) -> None:
     assert set(first["compiled"]) >= set(python(tmp_path, "-c", known))
     used = python(tmp_path, "-c", TRAIN + REPORT)
     assert used["compiled"] == []
-    assert "lgcn.ops.cpu.kernels.k_largest" in used["loaded"]
+    assert "lgcn.ops.cpu.select.k_largest" in used["loaded"]
     again = python(tmp_path, "-m", "lgcn", "warmup", "--json")
     assert again["compiled"] == {}
     assert set(again["cached"]) >= set(used["loaded"])
@@ -103,7 +103,7 @@ def test_steps_are_told_in_order() -> None:
 
 def test_kernels_are_named_by_the_module_that_defines_them() -> None:
     names = kernels()
-    assert {"lgcn.ops.cpu.kernels.k_largest", "lgcn.sampling.algorithm1._grow"} <= set(names)
+    assert {"lgcn.ops.cpu.select.k_largest", "lgcn.sampling.algorithm1._grow"} <= set(names)
     assert len({id(kernel) for kernel in names.values()}) == len(names)
 
 

@@ -78,5 +78,5 @@ def _kernels_are_missing(source: "GraphSource") -> bool:
         return False
     from lgcn.utils.jit import worth_compiling_ahead  # Numba, but not torch
 
-    kernels = Path(lgcn.__file__).parent / "ops" / "cpu" / "kernels.py"
-    return worth_compiling_ahead(kernels, "k_largest")
+    selection = Path(lgcn.__file__).parent / "ops" / "cpu" / "select.py"
+    return worth_compiling_ahead(selection, "k_largest")

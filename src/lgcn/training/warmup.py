@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 
 from lgcn.graph import Graph
@@ -31,6 +32,8 @@ from lgcn.utils.progress import OnProgress
 FLOAT_DTYPES = (torch.float32, torch.float64)
 # Positions in a row are stored in 8, 16 or 32 bits, depending on the largest degree.
 DEGREES = (2, 1 << 8, 1 << 16)
+# Few features are selected by a kernel of their own.
+CHANNELS = (1, 32)
 
 
 class Warmup(NamedTuple):
@@ -80,8 +83,13 @@ def kernels() -> dict[str, Any]:
         for module_name, module in sorted(sys.modules.items())
         if module_name.startswith("lgcn.")
         for name, value in vars(module).items()
-        if isinstance(value, Dispatcher) and value.__module__ == module_name
+        if _is_kernel(value) and value.__module__ == module_name
     }
+
+
+def _is_kernel(value: Any) -> bool:
+    """Whether this is a kernel, and not a part of kernels, which is compiled and kept with them."""
+    return isinstance(value, Dispatcher) and type(getattr(value, "_cache", None)) is not NullCache
 
 
 def _steps(
@@ -157,8 +165,9 @@ def _spmm(dtype: torch.dtype, index_dtype: torch.dtype) -> None:
 
 def _k_largest(dtype: torch.dtype, index_dtype: torch.dtype, degree: int) -> None:
     rowptr, col = _rows(degree, index_dtype)
-    x = torch.ones(2, 1, dtype=dtype, requires_grad=True)
-    for weight in (None, torch.ones(degree, dtype=dtype, requires_grad=True)):
-        values, _ = k_largest(x, rowptr, col, 2, edge_weight=weight)
-        grid = k_largest_grid(x, x, rowptr, col, 2, edge_weight=weight)
-        (values.sum() + grid.sum()).backward()  # type: ignore[no-untyped-call]
+    for channels in CHANNELS:
+        x = torch.ones(2, channels, dtype=dtype, requires_grad=True)
+        for weight in (None, torch.ones(degree, dtype=dtype, requires_grad=True)):
+            values, _ = k_largest(x, rowptr, col, 2, edge_weight=weight)
+            grid = k_largest_grid(x, x, rowptr, col, 2, edge_weight=weight)
+            (values.sum() + grid.sum()).backward()  # type: ignore[no-untyped-call]

@@ -45,6 +45,16 @@ def jit(function: Callable[..., Any]) -> Any:
     return _compiled(function)
 
 
+def jit_part(function: Callable[..., Any]) -> Any:
+    """A part of kernels in the same file, which alone call it: neither wrapped nor kept."""
+    return numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def jit_inlined(function: Callable[..., Any]) -> Any:
+    """As `jit_part`, put where it is called before anything is compiled, which is faster."""
+    return numba.njit(nogil=True, inline="always")(function)
+
+
 def jit_parallel(function: Callable[..., Any]) -> Any:
     """Like `jit`, for a kernel that runs on several threads, and changes arrays.
 

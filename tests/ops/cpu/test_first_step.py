@@ -32,7 +32,7 @@ except SystemExit as end:
 # With each specialisation, the first command on a machine takes longer.
 COMPILED = {
     "lgcn.ops.cpu.kernels.row_chunks": 1,
-    "lgcn.ops.cpu.kernels.k_largest": 1,
+    "lgcn.ops.cpu.select.k_largest": 1,
     "lgcn.ops.cpu.kernels.k_largest_grad_x": 1,
     "lgcn.ops.cpu.kernels.spmm": 1,
     "lgcn.ops.dropout._drop": 1,

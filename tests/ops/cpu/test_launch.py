@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import numba
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lgcn.ops import k_largest, reference
-from lgcn.ops.cpu import kernels
+from lgcn.ops.cpu import kernels, select
 from lgcn.ops.cpu import launch as cpu
 
 from ..graphs import Case, assert_same, cases, oracle, random_graph
@@ -123,19 +124,21 @@ def test_an_infinite_weight_that_was_not_selected_has_no_part_in_the_gradient() 
     assert grad_x.tolist() == [[2, 2, 2], [0, 0, 0]]
 
 
-def test_more_nodes_than_the_kernel_can_carry_ids_of(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("channels", [1, 5, 40])
+@pytest.mark.parametrize("bits", [1, 6, 8])
+def test_ids_that_do_not_fit_beside_positions_are_looked_up(
+    channels: int, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rowptr, col = random_graph(40, 30, 6)
-    x, own = torch.randn(30, 5), torch.randn(40, 5)
-    expected = cpu.k_largest(x, rowptr, col, 3, None, True, 0, own)
-    monkeypatch.setattr(cpu, "NODE_ID_LIMIT", 29)
-    positions = []
-    neighbor_at = cpu.neighbor_at
-    monkeypatch.setattr(cpu, "neighbor_at", lambda *a: positions.append(a) or neighbor_at(*a))
+    x, own = torch.randn(30, channels), torch.randn(40, channels)
+    arguments = (x, rowptr, col, 3, None, True, 0, own)
+    monkeypatch.setattr(cpu, "POSITION_BITS", bits)  # of which an id takes 5
+    limit = (1 << bits) >> 5
+    assert limit < rowptr.diff().max()
     for actual, wanted in zip(
-        cpu.k_largest(x, rowptr, col, 3, None, True, 0, own), expected, strict=True
+        cpu.k_largest(*arguments), reference.k_largest(*arguments), strict=True
     ):
         assert_same(actual, wanted)
-    assert len(positions) == 1
 
 
 @pytest.mark.slow
@@ -244,14 +247,17 @@ def test_kernels_leave_the_number_of_torch_threads_alone() -> None:
     assert done.stdout.strip() == "1", done.stderr
 
 
-@pytest.mark.parametrize("kernel", ["k_largest", "k_largest_grad_x"])
+@pytest.mark.parametrize(
+    ("module", "kernel"),
+    [(select, "k_largest_narrow"), (select, "k_largest"), (kernels, "k_largest_grad_x")],
+)
 def test_memory_that_runs_out_in_a_kernel_is_named(
-    kernel: str, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise MemoryError("Allocation failed (probably too large).")
 
-    x = torch.ones(2, 1, requires_grad=True)
-    monkeypatch.setattr(kernels, kernel, fail)
+    x = torch.ones(2, 1 if kernel == "k_largest_narrow" else 20, requires_grad=True)
+    monkeypatch.setattr(module, kernel, fail)
     with pytest.raises(MemoryError, match="k = 7"):
         k_largest(x, torch.tensor([0, 2]), torch.tensor([0, 1]), 7)[0].sum().backward()

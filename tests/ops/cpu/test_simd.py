@@ -65,6 +65,20 @@ def test_stores_the_first_numbers_and_touches_no_other(source: type, target: typ
         assert (out == expected).all()
 
 
+@numba.njit
+def _store_sized(memory: Any, size: int, at: int, numbers: Any) -> None:
+    simd.store_sized(memory, size, at, simd.load(numbers, 0, numbers.shape[0]))
+
+
+@pytest.mark.parametrize("target", [np.int8, np.int16, np.int32, np.int64])
+def test_stores_integers_of_any_size_in_bytes(target: type) -> None:
+    numbers = np.arange(-9, 23, dtype=np.int32)
+    out = np.full(40, 99, target)
+    _store_sized(out.view(np.uint8), out.itemsize, 5, numbers)
+    assert (out[5:37] == numbers).all()
+    assert (out[[*range(5), 37, 38, 39]] == 99).all()
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_comparisons(dtype: type) -> None:
     lanes = simd.VECTOR_BYTES // np.dtype(dtype).itemsize

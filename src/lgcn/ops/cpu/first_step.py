@@ -23,7 +23,7 @@ def compile_first_step(index_dtype: str) -> None:
     """
     dtype = {"int32": torch.int32, "int64": torch.int64}[index_dtype]
     rowptr, col = torch.tensor([0, 1, 2], dtype=dtype), torch.tensor([1, 0], dtype=dtype)
-    x, weight = torch.ones(2, 1), torch.ones(2)
+    x, weight = torch.ones(2, 32), torch.ones(2)  # fewer features have a kernel of their own
     grid, chosen = launch.k_largest(x, rowptr, col, 2, None, True, position_bits=8, own=x)
     dropout(x, 0.5, overwrite=True)
     launch.spmm(rowptr, col, weight, x)

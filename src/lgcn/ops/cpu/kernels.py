@@ -1,4 +1,4 @@
-"""The CPU kernels, in Numba.
+"""The CPU kernels, in Numba, except for the selection, which is in `select.py`.
 
 They have three things in common. Threads never write to the same memory, and every number is summed
 in one fixed order, so the result does not depend on the number of threads. Rows are divided into
@@ -18,111 +18,7 @@ from lgcn.utils.share import share
 
 # Hash of simd.py. Numba recompiles a kernel only when this file changes, so a change of simd.py has
 # to change this line.
-SIMD_DIGEST = "f6eb5c17bb3e3414"
-
-CACHE_LINE = 64
-
-
-@jit_parallel
-def k_largest(
-    x: Any,
-    channels: int,
-    rowptr: Any,
-    col: Any,
-    weight: Any,
-    k: int,
-    compete: bool,
-    chunks: Any,
-    own_bits: Any,
-    last_bits: Any,
-    value_bits: Any,
-    chosen: Any,
-    node_ids: bool,
-    lowest_key: Any,
-    part: Any,
-) -> None:
-    """Keeps the k best of every row in sorted slots, by integer keys of the same order.
-
-    All arrays are flat. The slots of all features are written out row by row at the end, because
-    long runs are written faster than pieces.
-    """
-    lanes = simd.VECTOR_BYTES // x.itemsize
-    integer = value_bits.dtype.type
-    weighted = weight.shape[0] > 0
-    num_own = min(own_bits.shape[0], 1)
-    positions = num_own + k + min(last_bits.shape[0], 1)
-    for chunk in share(chunks.shape[0] - 1, part):
-        pitch = (channels + lanes - 1) // lanes * lanes
-        buffer = np.empty(2 * k * pitch + lanes, value_bits.dtype)
-        aligned = -buffer.ctypes.data % CACHE_LINE // buffer.itemsize
-        slots = buffer[aligned : aligned + k * pitch]
-        where = buffer[aligned + k * pitch : aligned + 2 * k * pitch]
-        zero = simd.filled(simd.load(slots, 0, 0), integer(0))
-        none = simd.filled(zero, integer(-1))
-        lowest = simd.filled(zero, lowest_key)
-        for i in range(chunks[chunk], chunks[chunk + 1]):
-            start, degree = rowptr[i], rowptr[i + 1] - rowptr[i]
-            for c in range(0, channels, lanes):
-                width = min(lanes, channels - c)
-                for entry in range(degree):
-                    j = col[start + entry]
-                    w = weight[start + entry] if weighted else x.dtype.type(1)
-                    key = simd.ranking_keys(simd.load(x, j * channels + c, width), w)
-                    at = simd.filled(key, integer(j if node_ids else entry))
-                    s = min(entry, k - 1)
-                    here, here_at = lowest, at
-                    if entry >= k:
-                        here = simd.load(slots, s * pitch + c, lanes)
-                        here_at = simd.load(where, s * pitch + c, lanes)
-                        if not simd.any_greater(key, here):
-                            continue
-                    # A slot takes its upper neighbour, the candidate or what it holds: as the
-                    # slots are sorted, a median of three.
-                    while s > 0:
-                        upper = simd.load(slots, (s - 1) * pitch + c, lanes)
-                        upper_at = simd.load(where, (s - 1) * pitch + c, lanes)
-                        lower = simd.smaller(upper, key)
-                        entering = simd.where_greater(key, upper, upper_at, at)
-                        simd.store(slots, s * pitch + c, lanes, simd.larger(here, lower))
-                        entering = simd.where_greater(key, here, entering, here_at)
-                        simd.store(where, s * pitch + c, lanes, entering)
-                        here, here_at = upper, upper_at
-                        s -= 1
-                    at = simd.where_greater(key, here, at, here_at)
-                    simd.store(slots, c, lanes, simd.larger(here, key))
-                    simd.store(where, c, lanes, at)
-            out = i * positions * channels
-            for c in range(0, num_own * channels, lanes):
-                width = min(lanes, channels - c)
-                simd.store(value_bits, out + c, width, simd.load(own_bits, i * channels + c, width))
-            out += (num_own + k) * channels
-            for c in range(0, (positions - num_own - k) * channels, lanes):
-                width = min(lanes, channels - c)
-                bits = simd.load(last_bits, i * channels + c, width)
-                simd.store(value_bits, out + c, width, bits)
-            kept = min(degree, k)
-            for s in range(k):
-                out = (i * positions + num_own + s) * channels
-                for c in range(0, channels, lanes):
-                    width = min(lanes, channels - c)
-                    bits = zero
-                    if s < kept:
-                        key = simd.load(slots, s * pitch + c, lanes)
-                        bits = simd.bits_of_keys(key)
-                        if compete:
-                            bits = simd.where_greater(key, none, bits, zero)
-                    simd.store(value_bits, out + c, width, bits)
-            for s in range(k):
-                out = (i * k + s) * channels
-                for c in range(0, channels, lanes):
-                    width = min(lanes, channels - c)
-                    at = none
-                    if s < kept:
-                        at = simd.load(where, s * pitch + c, lanes)
-                        if compete:
-                            key = simd.load(slots, s * pitch + c, lanes)
-                            at = simd.where_greater(key, none, at, none)
-                    simd.store(chosen, out + c, width, at)
+SIMD_DIGEST = "c7f5fcabf092f2cd"
 
 
 @jit_parallel

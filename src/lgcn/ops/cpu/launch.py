@@ -14,13 +14,17 @@ import torch
 from torch import Tensor
 
 from lgcn.ops import reference
-from lgcn.ops.cpu import kernels, simd
-from lgcn.ops.cpu.kernels import CACHE_LINE
+from lgcn.ops.cpu import kernels, select, simd
+from lgcn.ops.cpu.simd import CACHE_LINE
 from lgcn.ops.reference import add_by_columns, compute_dtype, first_slot
-from lgcn.ops.structure import transpose
+from lgcn.ops.structure import max_degree, transpose
+from lgcn.utils.limits import MAX_INT32
 
-# The kernel carries node ids in integers of the size of the features: int32 for float32.
-NODE_ID_LIMIT = 1 << 31
+# Bits in which the selection carries positions, and where there is room for both, node ids.
+POSITION_BITS = 31
+# A larger result is stored past the caches, which then need not read its memory first. A smaller
+# one stays there for what comes next.
+STREAM_BYTES = 1 << 23
 
 POSITION_TYPES: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32}
 
@@ -98,9 +102,11 @@ def k_largest(
     memory: Overwritten | None = None,
 ) -> tuple[Tensor, Tensor]:
     """See `lgcn.ops.reference.k_largest`. The results are in `memory`, if it is given."""
-    if position_bits == 0 and x.size(0) > NODE_ID_LIMIT:
-        values, position = k_largest(x, rowptr, col, k, edge_weight, compete, 32, own, last)
-        return values, neighbor_at(position, rowptr, col)
+    if col.numel() > MAX_INT32 and max_degree(rowptr, col) > MAX_INT32:
+        raise ValueError(
+            f"a row must have at most {MAX_INT32} entries to select from, "
+            f"got {max_degree(rowptr, col)}"
+        )
     features, starts, neighbors = _float_array(x), _array(rowptr), _array(col)
     integer = np.int32 if features.itemsize == 4 else np.int64
     num_rows, channels = rowptr.numel() - 1, x.size(1)
@@ -110,8 +116,11 @@ def k_largest(
     chosen = empty((num_rows, k, channels), POSITION_TYPES.get(position_bits, neighbors.dtype))
     if values.size == 0:  # a loop over a large k would take its time
         return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
+    fits_beside = 2 * channels * features.itemsize <= CACHE_LINE
+    kernel = select.k_largest_narrow if fits_beside else select.k_largest
+    id_bits = (x.size(0) - 1).bit_length() if position_bits == 0 else 0
     with _needs_memory(k):
-        kernels.k_largest(
+        kernel(
             features.reshape(-1),
             channels,
             starts,
@@ -123,9 +132,13 @@ def k_largest(
             _bits(own, features, integer),
             _bits(last, features, integer),
             values.reshape(-1).view(integer),
-            chosen.reshape(-1),
+            chosen.reshape(-1).view(np.uint8),
+            chosen.itemsize,
             position_bits == 0,
+            id_bits,
+            (1 << POSITION_BITS) >> id_bits if position_bits == 0 else 0,
             integer(np.iinfo(integer).min),
+            values.nbytes + chosen.nbytes > STREAM_BYTES,
         )
     return torch.from_numpy(values).to(x.dtype), torch.from_numpy(chosen)
 

@@ -19,6 +19,8 @@ from numba.extending import intrinsic, models, register_model
 # Two AVX-512 registers: fewer turns and fewer mispredicted branches than with one.
 VECTOR_BYTES = 128
 
+CACHE_LINE = 64
+
 _INT32 = ir.IntType(32)
 
 
@@ -74,6 +76,34 @@ def _first(builder: Any, count: int, width: Any) -> Any:
     return builder.icmp_signed("<", ir.Constant(lanes, list(range(count))), width)
 
 
+def _zeros(size: int) -> Any:
+    @intrinsic
+    def zeros(_: Any, array: Any) -> Any:
+        vector = Vector(array.dtype, 8 * size // array.dtype.bitwidth)
+
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return ir.Constant(_llvm(vector.dtype, vector.count), None)
+
+        return vector(array), codegen
+
+    return zeros
+
+
+# Zeros of the type of an array, as many as fit in a cache line, or in half of one.
+line_of_zeros = _zeros(CACHE_LINE)
+half_a_line = _zeros(CACHE_LINE // 2)
+
+
+@intrinsic
+def per_line(_: Any, array: Any) -> Any:
+    """How many numbers of an array a cache line has, as a constant."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(ir.IntType(64), 8 * CACHE_LINE // array.dtype.bitwidth)
+
+    return types.intp(array), codegen
+
+
 @intrinsic
 def load(_: Any, array: Any, at: Any, width: Any) -> Any:
     """The first `width` numbers of a vector from a flat array, zeros behind."""
@@ -119,12 +149,9 @@ def store(_: Any, array: Any, at: Any, width: Any, vector: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_value, at, width, numbers = arguments
         kind = _llvm(array.dtype, vector.count)
-        align = array.dtype.bitwidth // 8
         place = _place(context, builder, array, array_value, at, kind)
-        if array.dtype.bitwidth < vector.dtype.bitwidth:
-            numbers = builder.trunc(numbers, kind)
-        elif array.dtype.bitwidth > vector.dtype.bitwidth:
-            numbers = builder.sext(numbers, kind)
+        numbers = _resized(builder, numbers, kind)
+        align = array.dtype.bitwidth // 8
         whole = builder.icmp_signed("==", width, width.type(vector.count))
         with builder.if_else(whole, likely=True) as (all_of_it, part_of_it):
             with all_of_it:
@@ -136,6 +163,88 @@ def store(_: Any, array: Any, at: Any, width: Any, vector: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, vector), codegen
+
+
+@intrinsic
+def store_sized(_: Any, memory: Any, size: Any, at: Any, vector: Any) -> Any:
+    """Stores a vector in memory, given as bytes, that holds integers of `size` bytes."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        memory_value, size, at, numbers = arguments
+        start = builder.mul(at, size)
+        done = builder.append_basic_block("stored")
+        switch = builder.switch(size, done)
+        for known in (1, 2, 4, 8):
+            switch.add_case(size.type(known), block := builder.append_basic_block())
+            builder.position_at_end(block)
+            kind = ir.VectorType(ir.IntType(8 * known), vector.count)
+            place = _place(context, builder, memory, memory_value, start, kind)
+            builder.store(_resized(builder, numbers, kind), place, align=known)
+            builder.branch(done)
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return types.void(memory, types.intp, types.intp, vector), codegen
+
+
+def _resized(builder: Any, numbers: Any, kind: Any) -> Any:
+    """Numbers as those of another type of vector: integers may have another size."""
+    if not isinstance(kind.element, ir.IntType) or kind == numbers.type:
+        return numbers
+    narrower = kind.element.width < numbers.type.element.width
+    return (builder.trunc if narrower else builder.sext)(numbers, kind)
+
+
+@intrinsic
+def copy(_: Any, to: Any, at: Any, source: Any, first: Any, count: Any) -> Any:
+    """`to[at : at + count] = source[first : first + count]` for arrays of one type."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to_value, at, source_value, first, count = arguments
+        kind = ir.IntType(8)
+        target = _place(context, builder, to, to_value, at, kind)
+        origin = _place(context, builder, source, source_value, first, kind)
+        size = builder.mul(count, count.type(to.dtype.bitwidth // 8))
+        cgutils.raw_memcpy(builder, target, origin, size, 1)
+        return context.get_dummy_value()
+
+    return types.void(to, types.intp, source, types.intp, types.intp), codegen
+
+
+def _copy_line(streams: bool) -> Any:
+    @intrinsic
+    def copy_line(_: Any, to: Any, at: Any, source: Any, first: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            to_value, at, source_value, first = arguments
+            kind = ir.VectorType(ir.IntType(8), CACHE_LINE)
+            target = _place(context, builder, to, to_value, at, kind)
+            origin = _place(context, builder, source, source_value, first, kind)
+            line = builder.load(origin, align=1)
+            stored = builder.store(line, target, align=CACHE_LINE if streams else 1)
+            if streams:
+                stored.set_metadata("nontemporal", builder.module.add_metadata([_INT32(1)]))
+            return context.get_dummy_value()
+
+        return types.void(to, types.intp, source, types.intp), codegen
+
+    return copy_line
+
+
+# Copies as many numbers as a cache line has; or a whole cache line in memory, past the caches, for
+# which it is not read before.
+copy_line = _copy_line(streams=False)
+stream_line = _copy_line(streams=True)
+
+
+@intrinsic
+def finish_streams(_: Any) -> Any:
+    """Waits until other threads see what was stored past the caches."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
 
 
 @intrinsic
@@ -175,6 +284,26 @@ def _compare_and_choose(order: Callable[..., tuple[Any, Any, Any, Any]]) -> Any:
 
 
 @intrinsic
+def neither(_: Any, a: Any, b: Any) -> Any:
+    """The bits that are set in neither."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.not_(builder.or_(*arguments))
+
+    return a(a, a), codegen
+
+
+@intrinsic
+def without(_: Any, a: Any, b: Any) -> Any:
+    """The bits of `a` that are not set in `b`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.and_(arguments[0], builder.not_(arguments[1]))
+
+    return a(a, a), codegen
+
+
+@intrinsic
 def any_greater(_: Any, a: Any, b: Any) -> Any:
     """Whether a > b anywhere."""
 
@@ -183,6 +312,17 @@ def any_greater(_: Any, a: Any, b: Any) -> Any:
         return builder.icmp_unsigned("!=", bits, bits.type(0))
 
     return types.boolean(a, a), codegen
+
+
+@intrinsic
+def scaled(_: Any, a: Any, factor: Any) -> Any:
+    """`a * factor` for floats."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        a, factor = arguments
+        return builder.fmul(a, _filled(builder, a.type, factor))
+
+    return a(a, a.dtype), codegen
 
 
 @intrinsic
@@ -258,7 +398,7 @@ def _scatter(array: Any, adds: bool) -> Any:
 @intrinsic
 def ranking_keys(_: Any, x: Any, factor: Any) -> Any:
     """Integers that sort as `x * factor`, with -0 equal to 0 and NaN above all numbers."""
-    keys = Vector(types.int32 if x.dtype.bitwidth == 32 else types.int64)
+    keys = Vector(types.int32 if x.dtype.bitwidth == 32 else types.int64, x.count)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = _llvm(x.dtype, x.count)
