@@ -44,7 +44,16 @@ def result_bytes(shape: Shape, nodes: int) -> int:
     return nodes * shape.k * shape.channels * 12
 
 
-def measure(graph: Structure, degrees: str, shape: Shape, repeats: int) -> dict[str, Any]:
+def graph_for(shape: Shape, degrees: str, quick: bool) -> Structure:
+    """A random graph, with fewer nodes where the result would be too large."""
+    nodes, degree = (QUICK_NODES, QUICK_DEGREE) if quick else (NODES, MEAN_DEGREE)
+    fewer = max(1, -(-result_bytes(shape, nodes) // RESULT_BYTES))
+    return random_graph(nodes // fewer, degree, degrees=degrees)
+
+
+def measure(
+    graph: Structure, degrees: str, shape: Shape, repeats: int, budget: float = BUDGET
+) -> dict[str, Any]:
     """The seconds of both, and the ratio."""
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(graph.num_nodes, shape.channels, generator=generator)
@@ -57,7 +66,7 @@ def measure(graph: Structure, degrees: str, shape: Shape, repeats: int) -> dict[
             "bucketed_topk": lambda: baseline.select(x),
         },
         repeats,
-        budget=BUDGET,
+        budget=budget,
     )
     return {
         "degrees": degrees,
@@ -84,12 +93,10 @@ def main() -> None:
     add_quick(parser)
     arguments = parser.parse_args()
     shapes = QUICK if arguments.quick else (*NAMED, *GRID)
-    nodes, degree = (QUICK_NODES, QUICK_DEGREE) if arguments.quick else (NODES, MEAN_DEGREE)
     results: list[dict[str, Any]] = []
     for degrees in DEGREES:
         for shape in shapes:
-            fewer = max(1, -(-result_bytes(shape, nodes) // RESULT_BYTES))
-            graph = random_graph(nodes // fewer, degree, degrees=degrees)
+            graph = graph_for(shape, degrees, arguments.quick)
             results.append(measure(graph, degrees, shape, 1 if arguments.quick else REPEATS))
             print(describe(results[-1]), flush=True)
             worst = min(results, key=lambda result: result["ratio"])

@@ -48,7 +48,7 @@ def ratios(name: str, record: Record) -> dict[str, Ratio]:
 
 
 def _of_result(name: str, result: Record) -> Iterator[tuple[str, Ratio]]:
-    if name == "speed" and not result["unit"].startswith("ms"):  # milliseconds are no ratio
+    if name == "speed" and not result["unit"].startswith(("ms", "s ")):  # times are no ratio
         yield result["unit"].partition(" (")[0], Ratio(result["value"], result["at_least"])
     for key, value in result.items():
         if key.startswith(LARGER + SMALLER):
