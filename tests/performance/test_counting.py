@@ -77,7 +77,7 @@ def test_kernels_and_what_our_operators_do_inside_are_counted() -> None:
     x = data.x.bfloat16()  # which the kernels have to convert
     counts = count(lambda: k_largest_values(x, data.rowptr, data.col, K))
     assert counts["kernels"] == {
-        "ops.cpu.kernels.k_largest": 1,
+        "ops.cpu.select.k_largest": 1,
         "ops.cpu.kernels.row_chunks": 1,
     }
     assert counts["operators"]["lgcn::k_largest"] == 1

@@ -62,6 +62,8 @@ class TrainingData:
 
     plain: Graph | None
 
+    _replays: str | None = None  # how steps on changing sub-graphs run on a GPU
+
     def __init__(self, graph: Graph, settings: Settings) -> None:
         if find_model(settings.model.name).for_graphs:
             raise UsageError(
@@ -75,7 +77,6 @@ class TrainingData:
         self.graph = self.spec.prepare(graph)
         self.workers = Workers()
         self._evaluated: list[Graph] = []
-        self._replays: str | None = None  # how steps on changing sub-graphs run on a GPU
 
     def describe(self, given: Settings) -> str:
         """What is trained on, in one line.
