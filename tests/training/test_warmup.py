@@ -82,7 +82,10 @@ def test_training_compiles_nothing_after_the_command(tmp_path: Path) -> None:
     # In a process of their own: other tests may have imported kernels that training does not need.
     known = "import json; from lgcn.training.warmup import kernels\n"
     known += "print(json.dumps(list(kernels())))"
-    assert set(first["compiled"]) >= set(python(tmp_path, "-c", known))
+    wanted = set(python(tmp_path, "-c", known))
+    if not torch.cuda.is_available():  # a GPU alone takes padded sub-graphs
+        wanted = {name for name in wanted if not name.startswith("lgcn.graph.padded.")}
+    assert set(first["compiled"]) >= wanted
     used = python(tmp_path, "-c", TRAIN + REPORT)
     assert used["compiled"] == []
     assert "lgcn.ops.cpu.select.k_largest" in used["loaded"]
